@@ -101,7 +101,7 @@ class Reader {
       return refuse(at_, fmt::format("'{}' is no number or range of numbers", shortened(part, 40)));
     }
     if (*low > *high) return refuse(at_, fmt::format("the range {} runs backwards", part));
-    XX if (padded && first.size() != last.size()) {
+    if ((padded(first) || padded(last)) && first.size() != last.size()) {
       return refuse(at_, fmt::format("the ends of {} are padded to different widths", part));
     }
     return Range{*low, *high, first.size()};
