@@ -1,0 +1,143 @@
+// What NCCL, Gloo and torch would choose on a node with its settings; computed by src/rules at the
+// coordinator, never by an agent, so that recorded facts are judged by today's rules.
+#pragma once
+
+#include <distdoctor/address.h>
+#include <distdoctor/enum_names.h>
+#include <distdoctor/job.h>
+#include <distdoctor/observed.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace distdoctor {
+
+struct Choice {
+  std::string interface = {};  // the name that the library prints: an IPv4 alias has its label
+  Address address = {};
+  bool operator==(const Choice&) const = default;
+};
+
+// NCCL's interface rules changed twice that matter (socket.cc findInterfaces).
+enum class NcclRules : std::uint8_t { to_2_22, to_2_27, from_2_28_3 };
+template <>
+struct EnumNames<NcclRules> {
+  static constexpr std::string_view values[] = {"<=2.22", "2.23-2.27", "2.28.3+"};
+};
+
+struct NcclChoice {
+  NcclRules rules = NcclRules::from_2_28_3;
+  std::optional<Choice> bootstrap = {};
+  std::string bootstrap_error = {};  // NCCL's own words, e.g. "no socket interface found"
+  std::vector<Choice> net_socket = {};  // in NCCL's order, 16 at most
+  std::string net_socket_error = {};
+  bool operator==(const NcclChoice&) const = default;
+};
+
+// Why Gloo takes its address (tcp/device.cc): decides which mending makes sense.
+enum class GlooReason : std::uint8_t { variable, hostname, fallback };
+template <>
+struct EnumNames<GlooReason> {
+  // GLOO_SOCKET_IFNAME; getaddrinfo of the own hostname; loopback since that does not resolve
+  static constexpr std::string_view values[] = {"variable", "hostname", "fallback"};
+};
+
+struct GlooChoice {
+  std::vector<Choice> devices = {};  // one, or one for each name in GLOO_SOCKET_IFNAME
+  std::string error = {};            // Gloo's own words
+  GlooReason reason = GlooReason::hostname;
+  bool operator==(const GlooChoice&) const = default;
+};
+
+// One node's predictions. `nccl` follows the version in use when that is known; else it is today's
+// rules, and `nccl_others` holds the choices of older rules where they differ.
+struct Prediction {
+  std::string node = {};
+  Settings settings = {};  // in force on this node: shared ones, the node's own, its config files
+  Observed<NcclChoice> nccl = {};
+  std::vector<NcclChoice> nccl_others = {};
+  bool nccl_version_known = false;
+  Observed<GlooChoice> gloo = {};
+  // torchrun's c10d: does this node take the endpoint for itself and host the store?
+  Observed<bool> hosts_endpoint = {};
+  bool operator==(const Prediction&) const = default;
+};
+
+// Settings that would make the choice right on every node, proved against the facts.
+struct Recommended {
+  // "*" for all nodes, or one entry a node; empty when nothing needs to be set or nothing helps.
+  std::map<std::string, std::map<std::string, std::string>> env = {};
+  std::string reason = {};
+  bool operator==(const Recommended&) const = default;
+};
+
+// Where MASTER_ADDR:MASTER_PORT (or torchrun's endpoint) leads, worked out over all nodes.
+struct Master {
+  std::string host = {};  // as written
+  std::optional<std::uint16_t> port = {};
+  std::string node = {};  // the peer that has the address; empty: none of them, or unknown
+  std::vector<Address> addresses = {};  // that the peers would dial, each once
+  bool endpoint = false;                // it is torchrun's c10d rendezvous endpoint
+  bool operator==(const Master&) const = default;
+};
+
+struct Predicted {
+  std::vector<Prediction> nodes = {};  // as ClusterFacts.nodes
+  std::optional<Master> master = {};   // none: no setting was seen
+  Recommended recommended = {};
+  bool operator==(const Predicted&) const = default;
+};
+
+template <class V, Is<Choice> T>
+void fields(V& v, T& x) {
+  v("interface", x.interface);
+  v("address", x.address);
+}
+template <class V, Is<NcclChoice> T>
+void fields(V& v, T& x) {
+  v("rules", x.rules);
+  v("bootstrap", x.bootstrap);
+  v("bootstrap_error", x.bootstrap_error);
+  v("net_socket", x.net_socket);
+  v("net_socket_error", x.net_socket_error);
+}
+template <class V, Is<GlooChoice> T>
+void fields(V& v, T& x) {
+  v("devices", x.devices);
+  v("error", x.error);
+  v("reason", x.reason);
+}
+template <class V, Is<Prediction> T>
+void fields(V& v, T& x) {
+  v("node", x.node);
+  v("settings", x.settings);
+  v("nccl", x.nccl);
+  v("nccl_others", x.nccl_others);
+  v("nccl_version_known", x.nccl_version_known);
+  v("gloo", x.gloo);
+  v("hosts_endpoint", x.hosts_endpoint);
+}
+template <class V, Is<Recommended> T>
+void fields(V& v, T& x) {
+  v("env", x.env);
+  v("reason", x.reason);
+}
+template <class V, Is<Master> T>
+void fields(V& v, T& x) {
+  v("host", x.host);
+  v("port", x.port);
+  v("node", x.node);
+  v("addresses", x.addresses);
+  v("endpoint", x.endpoint);
+}
+template <class V, Is<Predicted> T>
+void fields(V& v, T& x) {
+  v("nodes", x.nodes);
+  v("master", x.master);
+  v("recommended", x.recommended);
+}
+
+}  // namespace distdoctor

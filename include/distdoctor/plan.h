@@ -1,0 +1,201 @@
+// What an agent may be asked to do: a fixed list, as values. Nothing else is ever run on a node.
+#pragma once
+
+#include <distdoctor/address.h>
+#include <distdoctor/enum_names.h>
+#include <distdoctor/facts.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace distdoctor {
+
+// Read the node. Answered by NodeFacts, in parts as the collectors finish.
+struct CollectRequest {
+  std::vector<std::string> collectors = {};  // names of src/collect; empty: all of them
+  std::vector<std::string> names = {};       // to resolve, beside the own hostname
+  bool operator==(const CollectRequest&) const = default;
+};
+
+// Open listeners and keep them until the report is asked for, or `hold_ms` is over.
+struct ListenRequest {
+  std::string id = {};  // names the set in later requests
+  Address address = {};
+  int spread = 0;       // so many ports over the node's own ip_local_port_range, both ends included
+  std::optional<std::uint16_t> port = {};  // or this one: MASTER_PORT, released at a foreign client
+  std::uint64_t nonce = 0;  // sent to whoever connects
+  bool udp = false;         // a UDP sink and a bulk TCP sink too, for loss and path MTU
+  bool watch_arrivals = false;  // watch for SYNs on the links, where the node lets us
+  int hold_ms = 0;
+  bool operator==(const ListenRequest&) const = default;
+};
+struct ListenAnswer {
+  std::vector<std::uint16_t> ports = {};
+  std::uint16_t udp_port = 0;
+  std::uint16_t bulk_port = 0;
+  std::string watching = {};  // empty: arrivals are watched; else why not
+  std::string error = {};     // no listener could be opened, and why
+  bool operator==(const ListenAnswer&) const = default;
+};
+
+struct DialTarget {
+  Purpose purpose = Purpose::master;
+  Address address = {};
+  std::uint16_t port = 0;
+  std::optional<std::uint64_t> nonce = {};  // none: connect and close at once, send nothing
+  std::optional<Address> source = {};       // bind to it first; none: let the kernel choose
+  bool operator==(const DialTarget&) const = default;
+};
+struct DialRequest {
+  std::vector<DialTarget> targets = {};
+  int timeout_ms = 0;  // each; all are dialled at once
+  bool operator==(const DialRequest&) const = default;
+};
+struct DialAnswer {
+  std::vector<Dial> dials = {};  // one a target, in their order
+  bool operator==(const DialAnswer&) const = default;
+};
+
+// Round trip, path MTU and loss to a listening set with `udp`.
+struct PathTarget {
+  Purpose purpose = Purpose::nccl_data;
+  Address source = {};
+  Address destination = {};
+  std::uint16_t udp_port = 0;
+  std::uint16_t bulk_port = 0;
+  std::uint64_t nonce = 0;
+  bool operator==(const PathTarget&) const = default;
+};
+struct PathRequest {
+  std::vector<PathTarget> targets = {};
+  int timeout_ms = 0;
+  bool operator==(const PathRequest&) const = default;
+};
+struct PathAnswer {
+  std::vector<Path> paths = {};
+  bool operator==(const PathAnswer&) const = default;
+};
+
+// Close a listening set and tell what came.
+struct ReportRequest {
+  std::string id = {};
+  bool operator==(const ReportRequest&) const = default;
+};
+struct Arrival {
+  Address source = {};
+  Address destination = {};
+  std::uint16_t port = 0;
+  std::string interface = {};
+  bool operator==(const Arrival&) const = default;
+};
+struct ReportAnswer {
+  std::vector<Arrival> syns = {};      // seen on the links, each (source, port) once
+  std::vector<Arrival> accepted = {};  // connections that were accepted and got the nonce
+  std::string watching = {};           // as in ListenAnswer
+  bool operator==(const ReportAnswer&) const = default;
+};
+
+// ARP for the node's own addresses on these interfaces (RFC 5227 probe; needs root).
+struct DuplicateRequest {
+  std::vector<Choice> choices = {};
+  bool operator==(const DuplicateRequest&) const = default;
+};
+struct DuplicateAnswer {
+  Observed<std::vector<DuplicateAddress>> duplicates = {};
+  bool operator==(const DuplicateAnswer&) const = default;
+};
+
+using Request = std::variant<CollectRequest, ListenRequest, DialRequest, PathRequest,
+                             ReportRequest, DuplicateRequest>;
+using Answer = std::variant<NodeFacts, ListenAnswer, DialAnswer, PathAnswer, ReportAnswer,
+                            DuplicateAnswer>;
+
+template <class V, Is<CollectRequest> T>
+void fields(V& v, T& x) {
+  v("collectors", x.collectors);
+  v("names", x.names);
+}
+template <class V, Is<ListenRequest> T>
+void fields(V& v, T& x) {
+  v("id", x.id);
+  v("address", x.address);
+  v("spread", x.spread);
+  v("port", x.port);
+  v("nonce", x.nonce);
+  v("udp", x.udp);
+  v("watch_arrivals", x.watch_arrivals);
+  v("hold_ms", x.hold_ms);
+}
+template <class V, Is<ListenAnswer> T>
+void fields(V& v, T& x) {
+  v("ports", x.ports);
+  v("udp_port", x.udp_port);
+  v("bulk_port", x.bulk_port);
+  v("watching", x.watching);
+  v("error", x.error);
+}
+template <class V, Is<DialTarget> T>
+void fields(V& v, T& x) {
+  v("purpose", x.purpose);
+  v("address", x.address);
+  v("port", x.port);
+  v("nonce", x.nonce);
+  v("source", x.source);
+}
+template <class V, Is<DialRequest> T>
+void fields(V& v, T& x) {
+  v("targets", x.targets);
+  v("timeout_ms", x.timeout_ms);
+}
+template <class V, Is<DialAnswer> T>
+void fields(V& v, T& x) {
+  v("dials", x.dials);
+}
+template <class V, Is<PathTarget> T>
+void fields(V& v, T& x) {
+  v("purpose", x.purpose);
+  v("source", x.source);
+  v("destination", x.destination);
+  v("udp_port", x.udp_port);
+  v("bulk_port", x.bulk_port);
+  v("nonce", x.nonce);
+}
+template <class V, Is<PathRequest> T>
+void fields(V& v, T& x) {
+  v("targets", x.targets);
+  v("timeout_ms", x.timeout_ms);
+}
+template <class V, Is<PathAnswer> T>
+void fields(V& v, T& x) {
+  v("paths", x.paths);
+}
+template <class V, Is<ReportRequest> T>
+void fields(V& v, T& x) {
+  v("id", x.id);
+}
+template <class V, Is<Arrival> T>
+void fields(V& v, T& x) {
+  v("source", x.source);
+  v("destination", x.destination);
+  v("port", x.port);
+  v("interface", x.interface);
+}
+template <class V, Is<ReportAnswer> T>
+void fields(V& v, T& x) {
+  v("syns", x.syns);
+  v("accepted", x.accepted);
+  v("watching", x.watching);
+}
+template <class V, Is<DuplicateRequest> T>
+void fields(V& v, T& x) {
+  v("choices", x.choices);
+}
+template <class V, Is<DuplicateAnswer> T>
+void fields(V& v, T& x) {
+  v("duplicates", x.duplicates);
+}
+
+}  // namespace distdoctor
