@@ -34,8 +34,7 @@ struct Address {
   [[nodiscard]] bool unspecified() const { return leading_zeros() == 16; }
   // fe80::/10 (RFC 4291) and 169.254.0.0/16 (RFC 3927).
   [[nodiscard]] bool link_local() const {
-    return v6 ? bytes[0] == 0xfe && (bytes[1] & 0xc0U) == 0x80
-              : bytes[0] == 169 && bytes[1] == 254;
+    return v6 ? bytes[0] == 0xfe && (bytes[1] & 0xc0U) == 0x80 : bytes[0] == 169 && bytes[1] == 254;
   }
   // Whether both lie in one prefix of `length` bits (0 to bits()); families never meet.
   [[nodiscard]] bool shares_prefix(const Address& other, int length) const;
@@ -84,7 +83,8 @@ inline std::optional<Address> Address::parse_v6(std::string_view text) {
       break;
     }
     unsigned value = 0;
-    const auto [rest, error] = std::from_chars(group.data(), group.data() + group.size(), value, 16);
+    const auto [rest, error] =
+        std::from_chars(group.data(), group.data() + group.size(), value, 16);
     if (group.empty() || group.size() > 4 || error != std::errc() || filled > 14 ||
         rest != group.data() + group.size()) {
       return std::nullopt;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <distdoctor/enum_names.h>
-#include <distdoctor/finding.h>
 #include <distdoctor/fault_class.h>
+#include <distdoctor/finding.h>
 
 #include <cstdint>
 #include <string>

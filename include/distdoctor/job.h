@@ -25,14 +25,16 @@ enum class Source : std::uint8_t {
 };
 template <>
 struct EnumNames<Source> {
-  static constexpr std::string_view values[] = {"command line", "option",      "process",
-                                                "launcher",     "environment", "user config",
+  static constexpr std::string_view values[] = {"command line",  "option",      "process",
+                                                "launcher",      "environment", "user config",
                                                 "system config", "default"};
 };
 
 // Only what came from a real launcher, process or command line is evidence that the *job* has a
 // setting, or lacks one; a login shell's environment is not.
-constexpr bool is_the_jobs_own(Source source) { return source <= Source::launcher; }
+constexpr bool is_the_jobs_own(Source source) {
+  return source <= Source::launcher;
+}
 
 struct Origin {
   Source source = Source::environment;
@@ -49,13 +51,22 @@ struct Setting {
 
 using Settings = std::map<std::string, Setting>;  // by variable name
 
-enum class LauncherKind : std::uint8_t { none, torchrun, torch_launch, srun, mpirun, accelerate,
-                                         deepspeed, python, script };
+enum class LauncherKind : std::uint8_t {
+  none,
+  torchrun,
+  torch_launch,
+  srun,
+  mpirun,
+  accelerate,
+  deepspeed,
+  python,
+  script
+};
 template <>
 struct EnumNames<LauncherKind> {
-  static constexpr std::string_view values[] = {"none",       "torchrun",  "torch.distributed.launch",
-                                                "srun",       "mpirun",    "accelerate",
-                                                "deepspeed",  "python",    "script"};
+  static constexpr std::string_view values[] = {"none",      "torchrun", "torch.distributed.launch",
+                                                "srun",      "mpirun",   "accelerate",
+                                                "deepspeed", "python",   "script"};
 };
 
 // One launcher call, from a command line, a script or a live process. A command may hold several:

@@ -24,10 +24,10 @@ struct CollectRequest {
 struct ListenRequest {
   std::string id = {};  // names the set in later requests
   Address address = {};
-  int spread = 0;       // so many ports over the node's own ip_local_port_range, both ends included
+  int spread = 0;  // so many ports over the node's own ip_local_port_range, both ends included
   std::optional<std::uint16_t> port = {};  // or this one: MASTER_PORT, released at a foreign client
-  std::uint64_t nonce = 0;  // sent to whoever connects
-  bool udp = false;         // a UDP sink and a bulk TCP sink too, for loss and path MTU
+  std::uint64_t nonce = 0;                 // sent to whoever connects
+  bool udp = false;             // a UDP sink and a bulk TCP sink too, for loss and path MTU
   bool watch_arrivals = false;  // watch for SYNs on the links, where the node lets us
   int hold_ms = 0;
   bool operator==(const ListenRequest&) const = default;
@@ -108,10 +108,14 @@ struct DuplicateAnswer {
   bool operator==(const DuplicateAnswer&) const = default;
 };
 
-using Request = std::variant<CollectRequest, ListenRequest, DialRequest, PathRequest,
-                             ReportRequest, DuplicateRequest>;
-using Answer = std::variant<NodeFacts, ListenAnswer, DialAnswer, PathAnswer, ReportAnswer,
-                            DuplicateAnswer>;
+using Request = std::variant<CollectRequest,
+                             ListenRequest,
+                             DialRequest,
+                             PathRequest,
+                             ReportRequest,
+                             DuplicateRequest>;
+using Answer =
+    std::variant<NodeFacts, ListenAnswer, DialAnswer, PathAnswer, ReportAnswer, DuplicateAnswer>;
 
 template <class V, Is<CollectRequest> T>
 void fields(V& v, T& x) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <distdoctor/facts.h>
+#include <distdoctor/finding.h>
 
 #include <algorithm>
 #include <optional>
@@ -24,9 +25,8 @@ inline const Prediction* find_prediction(const ClusterFacts& cluster, std::strin
 inline const PairFacts* find_pair(const ClusterFacts& cluster,
                                   std::string_view from,
                                   std::string_view to) {
-  const auto found = std::ranges::find_if(cluster.pairs, [&](const PairFacts& pair) {
-    return pair.from == from && pair.to == to;
-  });
+  const auto found = std::ranges::find_if(
+      cluster.pairs, [&](const PairFacts& pair) { return pair.from == from && pair.to == to; });
   return found == cluster.pairs.end() ? nullptr : &*found;
 }
 
@@ -91,6 +91,12 @@ inline std::vector<Announced> announced(const JobSpec& job, const Prediction& pr
 inline Use use_of(const JobSpec& job, Purpose purpose) {
   if (purpose == Purpose::gloo) return job.gloo;
   return purpose == Purpose::master ? Use::yes : job.nccl;
+}
+
+// Limits, mounts and environment of an ssh login are not the job's: a finding on them is a notice
+// at most, unless they were read in the job's own context.
+inline Severity capped_by_context(Severity severity, Context context) {
+  return is_the_jobs_context(context) ? severity : std::min(severity, Severity::notice);
 }
 
 }  // namespace distdoctor

@@ -3,10 +3,10 @@
 // passed over, since a newer agent may say more; an absent key leaves the member as it was.
 #pragma once
 
-#include "base/error.h"
-
 #include <distdoctor/facts.h>
 #include <distdoctor/plan.h>
+
+#include "base/error.h"
 
 #include <cstddef>
 #include <string>

@@ -38,6 +38,8 @@ std::vector<Cause> rank(std::vector<Finding> findings,
                         const std::vector<std::string>& peers);
 std::vector<MergedGap> merge_gaps(const std::vector<Gap>& gaps);
 // All of it, with verdict and exit code.
-Diagnosis diagnose(const ClusterFacts& cluster, const Expectations& expect, const Selection& selection);
+Diagnosis diagnose(const ClusterFacts& cluster,
+                   const Expectations& expect,
+                   const Selection& selection);
 
 }  // namespace distdoctor::diagnose

@@ -1,14 +1,14 @@
 // The one owner of the order of things: collect, predict, probe, judge. Every command calls it.
 #pragma once
 
+#include <distdoctor/diagnosis.h>
+#include <distdoctor/facts.h>
+#include <distdoctor/policy.h>
+
 #include "base/deadline.h"
 #include "diagnose/diagnose.h"
 #include "fleet/fleet.h"
 #include "rules/launch/settings.h"
-
-#include <distdoctor/diagnosis.h>
-#include <distdoctor/facts.h>
-#include <distdoctor/policy.h>
 
 #include <atomic>
 #include <chrono>
@@ -25,10 +25,10 @@ struct Options {
   fleet::LaunchOptions launch = {};
   diagnose::Selection selection = {};
   Expectations expect = {};
-  std::chrono::milliseconds budget{60'000};   // the whole run
-  std::chrono::milliseconds timeout{5'000};   // one operation: ssh login, a collector, a dial
-  bool probe = true;       // send test traffic at all
-  bool probe_store = false;  // may talk to a live TCPStore
+  std::chrono::milliseconds budget{60'000};        // the whole run
+  std::chrono::milliseconds timeout{5'000};        // one operation: ssh login, a collector, a dial
+  bool probe = true;                               // send test traffic at all
+  bool probe_store = false;                        // may talk to a live TCPStore
   const std::atomic<bool>* interrupted = nullptr;  // set by Ctrl-C; ends early with what is known
 };
 

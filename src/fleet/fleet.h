@@ -2,11 +2,11 @@
 // behind a launcher. One thread a peer; nobody waits for a peer beyond its deadline.
 #pragma once
 
-#include "base/deadline.h"
-
 #include <distdoctor/facts.h>
 #include <distdoctor/observed.h>
 #include <distdoctor/plan.h>
+
+#include "base/deadline.h"
 
 #include <functional>
 #include <memory>
@@ -22,8 +22,8 @@ struct LaunchOptions {
   // Empty: ssh. Else a template whose {host} is replaced in each word: "ip netns exec {host}".
   std::string launch_template = {};
   std::string ssh_command = "ssh";
-  bool push = false;             // copy the program to peers that lack it
-  std::string remote_path = {};  // empty: the coordinator's own absolute path, then PATH
+  bool push = false;                  // copy the program to peers that lack it
+  std::string remote_path = {};       // empty: the coordinator's own absolute path, then PATH
   std::optional<int> enter_pid = {};  // the local agent first enters this process's namespaces
 };
 
@@ -33,9 +33,9 @@ struct PeerState {
   std::string host;
   bool reached = false;
   bool local = false;
-  std::string channel = {};      // "local", "ssh", "launch"
-  std::string version = {};      // agent's
-  World world = World::unknown;
+  std::string channel = {};  // "local", "ssh", "launch"
+  std::string version = {};  // agent's
+  Context context = Context::unknown;
   std::string not_reached = {};  // the launcher's own words, control characters removed
   Observed<double> clock_offset_ms = {};
   Observed<double> clock_error_ms = {};

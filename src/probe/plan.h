@@ -49,6 +49,8 @@ struct PlanLimits {
 };
 
 // `nonce_seed` is drawn by the caller, so that the plan is a function of its arguments.
-ProbePlan make_plan(const ClusterFacts& cluster, const PlanLimits& limits, std::uint64_t nonce_seed);
+ProbePlan make_plan(const ClusterFacts& cluster,
+                    const PlanLimits& limits,
+                    std::uint64_t nonce_seed);
 
 }  // namespace distdoctor::probe

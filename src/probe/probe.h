@@ -1,9 +1,9 @@
 // The agent's side of the probes: acts out one request. Each call ends by its own deadline.
 #pragma once
 
-#include "base/deadline.h"
-
 #include <distdoctor/plan.h>
+
+#include "base/deadline.h"
 
 #include <memory>
 

@@ -11,7 +11,7 @@
 namespace distdoctor::render {
 
 struct TextOptions {
-  bool utf8 = true;    // symbols; else ASCII
+  bool utf8 = true;  // symbols; else ASCII
   bool colour = false;
   bool verbose = false;  // expand passes
   int width = 100;

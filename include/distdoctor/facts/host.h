@@ -14,22 +14,22 @@ namespace distdoctor {
 
 // In which world a fact was read. An ssh login is not the job's world (other limits, mounts,
 // environment), so a finding on limits, mounts or environment there is a notice at most.
-enum class World : std::uint8_t { unknown, shell, ssh, slurm_step, prolog, container, pid };
+enum class Context : std::uint8_t { unknown, shell, ssh, slurm_step, prolog, container, pid };
 template <>
-struct EnumNames<World> {
+struct EnumNames<Context> {
   static constexpr std::string_view values[] = {"unknown", "shell",     "ssh", "step",
                                                 "prolog",  "container", "pid"};
 };
-constexpr bool is_the_jobs_world(World world) {
-  return world == World::slurm_step || world == World::container || world == World::pid;
+constexpr bool is_the_jobs_context(Context context) {
+  return context == Context::slurm_step || context == Context::container || context == Context::pid;
 }
 
 struct Identity {
-  std::string hostname = {};  // uname(2) nodename
-  std::string boot_id = {};   // NCCL hashes it with hostname: who is on my node
-  std::string kernel = {};    // release
-  std::string os = {};        // PRETTY_NAME of os-release
-  std::string container = {}; // docker, podman, lxc, kubernetes, apptainer, enroot, or empty
+  std::string hostname = {};   // uname(2) nodename
+  std::string boot_id = {};    // NCCL hashes it with hostname: who is on my node
+  std::string kernel = {};     // release
+  std::string os = {};         // PRETTY_NAME of os-release
+  std::string container = {};  // docker, podman, lxc, kubernetes, apptainer, enroot, or empty
   std::string user = {};
   int uid = 0;
   bool operator==(const Identity&) const = default;

@@ -30,8 +30,8 @@ struct KernelNet {
   std::optional<std::int64_t> listen_drops = {};
   std::optional<std::int64_t> conntrack_count = {};  // none: the module is not loaded
   std::optional<std::int64_t> conntrack_max = {};
-  std::optional<std::int64_t> neighbours = {};  // entries in the IPv4 table
-  std::optional<std::int64_t> neighbours_max = {};  // gc_thresh3
+  std::optional<std::int64_t> neighbours = {};           // entries in the IPv4 table
+  std::optional<std::int64_t> neighbours_max = {};       // gc_thresh3
   std::optional<std::int64_t> neighbour_overflows = {};  // /proc/net/stat/arp_cache table_fulls
   std::map<std::string, InterfaceConf> conf = {};
   bool operator==(const KernelNet&) const = default;

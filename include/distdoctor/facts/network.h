@@ -13,19 +13,32 @@
 namespace distdoctor {
 
 enum class LinkKind : std::uint8_t {
-  ethernet, loopback, bridge, veth, tun, wireguard, vlan, bond, team, macvlan, ipvlan, vxlan,
-  infiniband, dummy, other,
+  ethernet,
+  loopback,
+  bridge,
+  veth,
+  tun,
+  wireguard,
+  vlan,
+  bond,
+  team,
+  macvlan,
+  ipvlan,
+  vxlan,
+  infiniband,
+  dummy,
+  other,
 };
 template <>
 struct EnumNames<LinkKind> {
   static constexpr std::string_view values[] = {
-      "ethernet", "loopback", "bridge",  "veth",  "tun",        "wireguard", "vlan", "bond",
-      "team",     "macvlan",  "ipvlan",  "vxlan", "infiniband", "dummy",     "other"};
+      "ethernet", "loopback", "bridge", "veth",  "tun",        "wireguard", "vlan", "bond",
+      "team",     "macvlan",  "ipvlan", "vxlan", "infiniband", "dummy",     "other"};
 };
 
 struct LinkAddress {
   Address address;
-  int prefix = 0;         // bits
+  int prefix = 0;          // bits
   std::string label = {};  // "eth0:1" for an alias; else the link's name (IFA_LABEL)
   bool secondary = false;  // IFA_F_SECONDARY
   bool tentative = false;  // IPv6 duplicate address detection still running
@@ -37,26 +50,35 @@ struct Link {
   std::string name;
   int index = 0;
   LinkKind kind = LinkKind::other;
-  int mtu = 0;                          // bytes
-  std::optional<int> speed_mbps = {};   // none where the kernel knows no speed (veth, bridges)
-  bool up = false;                      // IFF_UP: administratively
-  bool running = false;                 // IFF_RUNNING: carrier and operstate; NCCL 2.28.3+ asks it
+  int mtu = 0;                         // bytes
+  std::optional<int> speed_mbps = {};  // none where the kernel knows no speed (veth, bridges)
+  bool up = false;                     // IFF_UP: administratively
+  bool running = false;                // IFF_RUNNING: carrier and operstate; NCCL 2.28.3+ asks it
   bool carrier = false;
-  std::string operstate = {};           // up, down, lowerlayerdown, dormant, unknown, ...
+  std::string operstate = {};  // up, down, lowerlayerdown, dormant, unknown, ...
   std::string mac = {};
-  std::string master = {};              // the bridge or bond that it belongs to
+  std::string master = {};  // the bridge or bond that it belongs to
   std::vector<std::string> altnames = {};
   std::vector<LinkAddress> addresses = {};  // the kernel's order
-  std::string rdma_device = {};         // the RDMA device whose netdev this is (sysfs), or empty
+  std::string rdma_device = {};  // the RDMA device whose netdev this is (sysfs), or empty
   bool operator==(const Link&) const = default;
 };
 
-enum class RouteKind : std::uint8_t { unicast, local, broadcast, multicast, unreachable, blackhole,
-                                      prohibit, other };
+enum class RouteKind : std::uint8_t {
+  unicast,
+  local,
+  broadcast,
+  multicast,
+  unreachable,
+  blackhole,
+  prohibit,
+  other
+};
 template <>
 struct EnumNames<RouteKind> {
-  static constexpr std::string_view values[] = {"unicast",     "local",     "broadcast", "multicast",
-                                                "unreachable", "blackhole", "prohibit",  "other"};
+  static constexpr std::string_view values[] = {"unicast",   "local",       "broadcast",
+                                                "multicast", "unreachable", "blackhole",
+                                                "prohibit",  "other"};
 };
 
 struct Route {

@@ -21,16 +21,16 @@ struct EnumNames<Purpose> {
 };
 
 enum class Outcome : std::uint8_t {
-  ok,             // the listener's nonce came back; to MASTER_PORT owned by others: connected
-  refused,        // RST, or ICMP port unreachable
-  timed_out,      // nothing came back
+  ok,         // the listener's nonce came back; to MASTER_PORT owned by others: connected
+  refused,    // RST, or ICMP port unreachable
+  timed_out,  // nothing came back
   host_unreachable,
   net_unreachable,
-  prohibited,     // ICMP administratively prohibited: a firewall's reject
-  reset,          // accepted, then reset before the nonce
-  wrong_answer,   // somebody else's nonce or other bytes: NAT, proxy, duplicate address, ourselves
-  no_answer,      // connected, but no nonce within the deadline
-  local_error,    // never left this node: EPERM, EADDRNOTAVAIL, EINVAL, ...
+  prohibited,    // ICMP administratively prohibited: a firewall's reject
+  reset,         // accepted, then reset before the nonce
+  wrong_answer,  // somebody else's nonce or other bytes: NAT, proxy, duplicate address, ourselves
+  no_answer,     // connected, but no nonce within the deadline
+  local_error,   // never left this node: EPERM, EADDRNOTAVAIL, EINVAL, ...
 };
 template <>
 struct EnumNames<Outcome> {
@@ -45,8 +45,8 @@ struct Dial {
   std::uint16_t port = 0;
   bool ours = false;  // a listener of ours was there; false: the job's own port, or nobody's
   Outcome outcome = Outcome::ok;
-  std::string error = {};  // "connect: ECONNREFUSED", "ICMP 3/13 from 10.0.0.1"
-  double ms = 0;           // until the outcome; for ok the TCP handshake alone
+  std::string error = {};               // "connect: ECONNREFUSED", "ICMP 3/13 from 10.0.0.1"
+  double ms = 0;                        // until the outcome; for ok the TCP handshake alone
   std::optional<Address> source = {};   // our own end, as getsockname says
   std::optional<Address> seen_as = {};  // our end as the listener saw it; differs behind NAT
   // Whether the first packet was seen arriving on the target's own link (needs root there).
@@ -56,11 +56,12 @@ struct Dial {
 };
 
 struct PathMtu {
-  int link_mtu = 0;            // of the interface that the packets left by
-  std::optional<int> largest = {};  // IP packet with DF that got through, bytes; none: not even 1280
-  bool bulk_arrived = false;   // a TCP transfer with full segments was delivered whole
-  bool small_arrived = false;  // a TCP transfer of one small segment was delivered
-  std::int64_t bulk_bytes = 0; // delivered before the deadline
+  int link_mtu = 0;  // of the interface that the packets left by
+  std::optional<int> largest =
+      {};                       // IP packet with DF that got through, bytes; none: not even 1280
+  bool bulk_arrived = false;    // a TCP transfer with full segments was delivered whole
+  bool small_arrived = false;   // a TCP transfer of one small segment was delivered
+  std::int64_t bulk_bytes = 0;  // delivered before the deadline
   std::string error = {};
   bool operator==(const PathMtu&) const = default;
 };
@@ -77,7 +78,7 @@ struct Path {  // from one address to one address
   Purpose purpose = Purpose::nccl_data;
   Address source;
   Address destination;
-  std::string interface = {};  // at the sender
+  std::string interface = {};    // at the sender
   Observed<double> rtt_ms = {};  // median TCP round trip of the probe's own bytes
   Observed<PathMtu> mtu = {};
   Observed<Loss> loss = {};

@@ -31,7 +31,7 @@ struct EnumNames<NcclRules> {
 struct NcclChoice {
   NcclRules rules = NcclRules::from_2_28_3;
   std::optional<Choice> bootstrap = {};
-  std::string bootstrap_error = {};  // NCCL's own words, e.g. "no socket interface found"
+  std::string bootstrap_error = {};     // NCCL's own words, e.g. "no socket interface found"
   std::vector<Choice> net_socket = {};  // in NCCL's order, 16 at most
   std::string net_socket_error = {};
   bool operator==(const NcclChoice&) const = default;

@@ -31,10 +31,10 @@ struct TrainingProcess {
   // Allow-listed names only. It is the environment at exec: absence here proves nothing, since
   // a program may have set the variable itself.
   Observed<std::map<std::string, std::string>> env = {};
-  bool orphan = false;             // its launcher is gone: the parent is init or a reaper
-  bool our_network = true;         // lives in the network namespace that the agent sees
+  bool orphan = false;                // its launcher is gone: the parent is init or a reaper
+  bool our_network = true;            // lives in the network namespace that the agent sees
   bool has_established_peer = false;  // a TCP connection to another host
-  std::string nccl_library = {};   // mapped libnccl.so*, or empty
+  std::string nccl_library = {};      // mapped libnccl.so*, or empty
   bool operator==(const TrainingProcess&) const = default;
 };
 

@@ -30,8 +30,15 @@ struct Listener {
   bool operator==(const Listener&) const = default;
 };
 
-enum class TcpState : std::uint8_t { established, syn_sent, syn_recv, fin_wait, time_wait,
-                                     close_wait, other };
+enum class TcpState : std::uint8_t {
+  established,
+  syn_sent,
+  syn_recv,
+  fin_wait,
+  time_wait,
+  close_wait,
+  other
+};
 template <>
 struct EnumNames<TcpState> {
   static constexpr std::string_view values[] = {"established", "syn_sent",   "syn_recv", "fin_wait",

@@ -1,9 +1,9 @@
 // Command lines and shell scripts of launchers, read and never run.
 #pragma once
 
-#include "base/error.h"
-
 #include <distdoctor/job.h>
+
+#include "base/error.h"
 
 #include <functional>
 #include <optional>
@@ -15,7 +15,7 @@ namespace distdoctor::rules {
 
 struct CommandReading {
   std::vector<Launch> launches = {};  // outermost first
-  Settings settings = {};             // exports, `X=... cmd`, -x X=..., --export, --master_addr, ...
+  Settings settings = {};  // exports, `X=... cmd`, -x X=..., --export, --master_addr, ...
 };
 
 // Gives the text of a script that a command line names; none when it cannot be read.
@@ -24,6 +24,8 @@ using ScriptReader = std::function<std::optional<std::string>(const std::string&
 // `argv` as the shell gave it to us: torchrun, python -m torch.distributed.run/launch, srun,
 // mpirun, accelerate launch, deepspeed, python script.py, bash run.sh, env X=Y cmd.
 Result<CommandReading> read_command(const std::vector<std::string>& argv, const ScriptReader& read);
-CommandReading read_script(std::string_view text, const std::string& path, const ScriptReader& read);
+CommandReading read_script(std::string_view text,
+                           const std::string& path,
+                           const ScriptReader& read);
 
 }  // namespace distdoctor::rules
