@@ -1,0 +1,255 @@
+# shellcheck shell=bash
+# What can be broken. One function a kind, `fault_KIND INDEX ARG ...`; the comment above is its help.
+
+NFT_BASE='table inet lab {
+  chain in { type filter hook input priority 0; }
+  chain out { type filter hook output priority 0; }
+}'
+rule() {  # INDEX CHAIN RULE ...: a rule in the lab's own nft table
+  local i=$1 chain=$2; shift 2
+  in_net "$i" nft -f - <<< "$NFT_BASE"
+  in_net "$i" nft add rule inet lab "$chain" "$@"
+}
+script() {  # INDEX: an nft script from stdin
+  in_net "$1" nft -f -
+}
+
+# PORT: incoming TCP to PORT vanishes (nft)
+fault_drop() { rule "$1" in tcp dport "$2" counter drop; }
+# PORT: incoming TCP to PORT answered by a reset (looks like a closed port)
+fault_reject() { rule "$1" in tcp dport "$2" counter reject with tcp reset; }
+# PORT [TYPE]: incoming TCP to PORT answered by ICMP (admin-prohibited, host-unreachable, port-unreachable ...)
+fault_reject_icmp() { rule "$1" in tcp dport "$2" counter reject with icmpx type "${3:-admin-prohibited}"; }
+# PORT [TYPE]: the same with the IPv4-only ICMP types (host-prohibited, net-prohibited, net-unreachable ...)
+fault_reject_icmp4() { rule "$1" in meta nfproto ipv4 tcp dport "$2" counter reject with icmp type "${3:-host-prohibited}"; }
+# [RANGE]: connections to ephemeral ports vanish, the well-known ones pass
+fault_drop_ephemeral() { rule "$1" in tcp flags '&' '(syn|ack)' == syn tcp dport "${2:-32768-60999}" counter drop; }
+# [RANGE]: connections to ephemeral ports are answered by a reset
+fault_reject_ephemeral() { rule "$1" in tcp flags '&' '(syn|ack)' == syn tcp dport "${2:-32768-60999}" counter reject with tcp reset; }
+# ADDRESS: everything from ADDRESS vanishes
+fault_drop_from() { rule "$1" in ip saddr "$2" counter drop; }
+# ADDRESS: ADDRESS may not open connections to us, we may to it (one-way)
+fault_drop_new_from() { rule "$1" in ip saddr "$2" ct state new tcp dport != 22 counter drop; }
+# PORT: outgoing TCP to PORT vanishes
+fault_drop_out() { rule "$1" out tcp dport "$2" counter drop; }
+# PORT: incoming UDP to PORT vanishes
+fault_udp_drop() { rule "$1" in udp dport "$2" counter drop; }
+# PERCENT [LINK]: incoming packets are lost at random
+fault_loss() { rule "$1" in iifname "${3:-eth1}" numgen random mod 100 '<' "$2" counter drop; }
+# PORT: dropped by the second of two base chains; the first one accepts it
+fault_two_chains() {
+  script "$1" <<N
+table inet site {
+  chain input { type filter hook input priority -5; policy accept;
+    tcp dport $2 accept
+  }
+}
+table ip guard {
+  chain filter_in { type filter hook input priority 10; policy accept;
+    ct state established,related accept
+    tcp dport { $2, 32768-60999 } counter drop
+  }
+}
+N
+}
+# two base chains, both with policy drop and ssh allowed
+fault_two_policies() {
+  script "$1" <<'N'
+table inet filter {
+  chain input { type filter hook input priority 0; policy drop;
+    iif "lo" accept
+    ct state established,related accept
+    icmp type echo-request accept
+    tcp dport 22 accept
+  }
+}
+table ip guard {
+  chain filter_in { type filter hook input priority 10; policy drop;
+    iif "lo" accept
+    ct state established,related accept
+    tcp dport 22 accept
+  }
+}
+N
+}
+# a hardened host: nft input policy drop, only ssh and ping allowed
+fault_policy_drop() {
+  script "$1" <<'N'
+table inet filter {
+  chain input { type filter hook input priority 0; policy drop;
+    iif "lo" accept
+    ct state established,related accept
+    meta l4proto { icmp, ipv6-icmp } accept
+    tcp dport 22 accept
+  }
+}
+N
+}
+# PORT: dropped by an iptables rule
+fault_iptables_drop() { in_net "$1" iptables -A INPUT -p tcp --dport "$2" -j DROP; }
+# iptables with INPUT policy DROP, ssh allowed, the rest rejected by the last rule as RHEL does
+fault_iptables_reject_all() {
+  in_net "$1" iptables-restore <<'N'
+*filter
+:INPUT ACCEPT [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+-A INPUT -m state --state ESTABLISHED,RELATED -j ACCEPT
+-A INPUT -p icmp -j ACCEPT
+-A INPUT -i lo -j ACCEPT
+-A INPUT -p tcp -m state --state NEW -m tcp --dport 22 -j ACCEPT
+-A INPUT -j REJECT --reject-with icmp-host-prohibited
+COMMIT
+N
+}
+# ufw enabled with its defaults, ssh allowed
+fault_ufw() {
+  in_host "$1" bash -c 'sed -i "s/^IPV6=.*/IPV6=yes/" /etc/default/ufw
+    ufw allow 22/tcp && ufw --force enable' > "$R/ufw.n$1.log" 2>&1 || { cat "$R/ufw.n$1.log" >&2; return 1; }
+}
+# firewalld running with its public zone (ssh only)
+fault_firewalld() {
+  in_host "$1" bash -c '
+    sed -i "s/^CleanupModulesOnExit=.*/CleanupModulesOnExit=no/" /etc/firewalld/firewalld.conf
+    dbus-daemon --system --fork --nopidfile --address=unix:path=/run/dbus/system_bus_socket &&
+    setsid --fork firewalld --nofork --nopid > /var/log/firewalld.out 2>&1 < /dev/null
+    for t in $(seq 200); do firewall-cmd --state > /dev/null 2>&1 && exit 0; sleep 0.05; done
+    cat /var/log/firewalld.out; exit 1' > "$R/firewalld.n$1.log" 2>&1 || { cat "$R/firewalld.n$1.log" >&2; return 1; }
+}
+
+# MTU [LINK]: a smaller MTU on the host, visible in `ip link`
+fault_mtu() { in_net "$1" ip link set "${3:-eth1}" mtu "$2"; }
+# [MTU]: the switch port of eth1 carries less than the hosts believe; large packets vanish
+fault_mtu_blackhole() {
+  local j
+  ip -n "$SW" link set "n${1}f" mtu "${2:-1500}"
+  # veth lets GSO frames through whatever the MTU; real cards do not.
+  for j in $(each all); do in_net "$j" ethtool -K eth1 tso off gso off gro off > /dev/null 2>&1 || true; done
+}
+# [PREFIX]: the route to the fast net is gone
+fault_no_route() { in_net "$1" ip route del "${2:-$NET1.0/24}"; }
+# the default route is gone
+fault_no_default() { in_net "$1" ip route del default; }
+# PREFIX: an `unreachable` route
+fault_unreachable() { in_net "$1" ip route add unreachable "$2"; }
+# PREFIX: a policy rule sends traffic for PREFIX into an empty table with a blackhole
+fault_policy_rule() {
+  in_net "$1" ip rule add to "$2" pref 100 lookup 100
+  in_net "$1" ip route add blackhole default table 100
+}
+# ADDRESS [LINK]: takes ADDRESS, another host's, as its own too
+fault_dup_ip() {
+  in_net "$1" ip addr add "$2/24" dev "${3:-eth1}"
+  in_net "$1" arping -q -c 1 -U -I "${3:-eth1}" "$2" || true
+}
+# [LINK]: administratively down
+fault_link_down() { in_net "$1" ip link set "${2:-eth1}" down; }
+# [LINK]: cable pulled (NO-CARRIER)
+fault_no_carrier() {
+  local side=f
+  [ "${2:-eth1}" != eth0 ] || side=m
+  ip -n "$SW" link set "n$1$side" down
+}
+# RATE [LINK]: egress limited, e.g. 50mbit
+fault_slow() { in_net "$1" tc qdisc replace dev "${3:-eth1}" root tbf rate "$2" burst 64kb latency 100ms; }
+# MS [LOSS%]: eth1 delayed both ways by a user-space relay
+fault_delay() {
+  local t
+  ip netns exec "$SW" /usr/bin/python3 "$here/tools/tapdelay.py" "ta$1" "tb$1" "$2" "${3:-0}" > /dev/null 2>&1 &
+  echo $! > "$R/sw-delay$1.pid"
+  for ((t = 0; t < 100; t++)); do ip -n "$SW" link show "tb$1" > /dev/null 2>&1 && break; sleep 0.05; done
+  ip -n "$SW" -batch - <<B
+link add brd$1 mtu 9000 type bridge
+link set n${1}f master brd$1
+link set ta$1 mtu 9000 master brd$1 up
+link set tb$1 mtu 9000 master br1 up
+link set brd$1 up
+B
+}
+# PEERNET: strict rp_filter, and the peers' traffic comes in on eth1 but would go out by eth0
+fault_rp_filter() {
+  in_host "$1" sysctl -qw net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.eth1.rp_filter=1
+  in_net "$1" ip route replace "${2:-$NET1.0/24}" dev eth0
+  in_net "$1" ip route del "$NET1.0/24" dev eth1 2> /dev/null || true
+}
+# a second NIC in the subnet of eth0 (eth1 moves there); ARP answers on either, strict rp_filter drops
+fault_same_subnet() {
+  ip -n "$SW" link set "n${1}f" mtu 1500 master br0
+  in_net "$1" ip -batch - <<B
+link set eth1 mtu 1500
+addr flush dev eth1
+addr add $NET0.$((110 + $1))/24 dev eth1
+B
+  in_host "$1" sysctl -qw net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.eth0.rp_filter=1 net.ipv4.conf.eth1.rp_filter=1
+}
+# the connection tracking table is full (a real one: filled through ctnetlink)
+fault_conntrack_full() {
+  rule "$1" in ct state established accept
+  in_host "$1" /usr/bin/python3 "$here/tools/conntrack_fill.py"
+}
+
+# PORT [SECS]: another program listens there
+fault_port() { squat "$1" --listen "$2" --seconds "${3:-600}"; }
+# PORT: something that is not a TCPStore answers (an HTTP server)
+fault_wrong_service() { squat "$1" --http "$2"; }
+# PORT: a rank of a job that ended (launcher gone) still holds the port
+fault_port_stale() { squat "$1" --stale "$2"; }
+# PORT PEER: an outgoing connection of another program sits on PORT
+fault_port_out() { squat "$1" --outgoing "$2" --peer "$3"; }
+# PORT: a listener that never accepts and whose queue is full
+fault_backlog_full() { squat "$1" --backlog-full "$2"; }
+squat() {
+  local i=$1 t; shift
+  in_host "$i" rm -f /run/squat.ready
+  background "$i" /usr/bin/python3 "$here/tools/squat.py" "$@"
+  for ((t = 0; t < 100; t++)); do in_host "$i" test -e /run/squat.ready && return 0; sleep 0.05; done
+  cat "$R/helper.n$i.log" >&2
+  die "squat.py did not come up on node$i"
+}
+
+# the host's own name is 127.0.1.1, as Debian's installer writes it
+fault_dns_loopback() {
+  in_host "$1" sh -c 'grep -v " $0\$" /etc/hosts > /etc/hosts.new
+    echo "127.0.1.1 $0" >> /etc/hosts.new; mv /etc/hosts.new /etc/hosts' "node$1"
+}
+# NAME: that name does not resolve here
+fault_hosts_less() {
+  in_host "$1" sh -c 'grep -v " $0\$" /etc/hosts > /etc/hosts.new; mv /etc/hosts.new /etc/hosts' "$2"
+}
+# NAME ADDRESS: that name answers with ADDRESS here
+fault_hosts_set() {
+  fault_hosts_less "$1" "$2"
+  in_host "$1" sh -c 'echo "$1 $0" >> /etc/hosts' "$2" "$3"
+}
+# a name server that never answers (names not in /etc/hosts hang)
+fault_dns_silent() {
+  in_host "$1" sh -c 'echo "nameserver $0" > /etc/resolv.conf' "$NET0.250"
+  in_net "$1" ip neigh replace "$NET0.250" lladdr 02:00:00:00:00:fe dev eth0 nud permanent
+}
+# NAME: another hostname
+fault_hostname() { in_host "$1" sh -c 'hostname "$0"; echo "$0" > /etc/hostname' "$2"; }
+
+# SIZE: /dev/shm of that size
+fault_shm() { in_host "$1" mount -o remount,size="$2" /dev/shm; }
+# /dev/shm full of another program's file
+fault_shm_full() { in_host "$1" sh -c 'cat /dev/zero > /dev/shm/other-program 2> /dev/null || true'; }
+# /dev/shm read-only
+fault_shm_ro() { in_host "$1" mount -o remount,ro /dev/shm; }
+# [MINUTES]: /dev/shm nearly full of old NCCL segments that nobody maps
+fault_shm_stale() {
+  in_host "$1" sh -c 'for k in 1 2 3 4 5 6; do f=/dev/shm/nccl-Stale$k
+    head -c 10M /dev/zero > $f; touch -d "-$0 minutes" $f; done' "${2:-90}"
+}
+# prlimit ARGS: resource limits of the host, e.g. --memlock=65536:65536
+fault_ulimit() { local i=$1; shift; prlimit --pid "$(init_pid "$i")" "$@"; in_host "$i" pkill -o -x sshd; start_sshd "$i"; }
+# KEY=VALUE: a sysctl of the host
+fault_sysctl() { in_host "$1" sysctl -qw "$2"; }
+# TEXT: a line in /etc/nccl.conf
+fault_nccl_conf() { in_host "$1" sh -c 'echo "$0" >> /etc/nccl.conf' "$2"; }
+
+# sshd stopped
+fault_ssh_down() { in_host "$1" pkill -o -x sshd; }
+# sshd takes the connection and says nothing
+fault_ssh_silent() { in_host "$1" pkill -STOP -o -x sshd; }
+# ssh refuses our key
+fault_ssh_key() { in_host "$1" sh -c 'rm /etc/ssh/sshd_config; sed "s/^AuthorizedKeysFile.*/AuthorizedKeysFile none/" "$0" > /etc/ssh/sshd_config; pkill -HUP -o -x sshd' "$R/ssh/sshd_config"; }
