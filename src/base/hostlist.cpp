@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kSeparators = ", \t\r\n";
 constexpr std::size_t kLongestName = 255;   // RFC 1035, 2.3.4
 constexpr std::size_t kLongestNumber = 18;  // fits 64 bits
+constexpr std::size_t kMostBrackets = 8;    // each one copies every name begun so far
 constexpr std::string_view kTooLong = "a node's name has at most 255 characters";
 constexpr std::string_view kAttempt = "read the node list";
 
@@ -60,8 +61,10 @@ class Reader {
   Result<void> name() {
     const std::size_t begin = at_;
     std::vector<std::string> names = {""};
+    std::size_t brackets_seen = 0;
     while (at_ < text_.size() && !kSeparators.contains(text_[at_])) {
       if (text_[at_] == '[') {
+        if (++brackets_seen > kMostBrackets) return refuse(at_, "too many brackets in one name");
         DD_TRY(const std::vector<Range> ranges, brackets());
         DD_TRY(names, multiplied(names, ranges, begin));
       } else {
