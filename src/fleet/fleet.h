@@ -60,6 +60,9 @@ class Fleet {
   // came by the deadline or the peer is gone. NodeFacts answers hold what had come by then: the
   // collectors still missing are Unknown inside it.
   virtual std::vector<Observed<Answer>> ask(std::span<const Ask> asks, Deadline deadline) = 0;
+  // Makes the running ask() and all later ones return at once with what has come: Ctrl-C. Callable
+  // from another thread.
+  virtual void interrupt() = 0;
   // Ends the agents: asks, then kills; bounded by a second. The destructor does it too.
   virtual void close() = 0;
 };
