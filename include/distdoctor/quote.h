@@ -1,7 +1,6 @@
 // The one way in which a name that a machine, a log or a user gave enters a printed command.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -24,14 +23,6 @@ inline std::string shell_quote(std::string_view word) {
     }
   }
   return quoted + "'";
-}
-
-// The same text without what a terminal would act on; UTF-8 stays.
-inline std::string printable(std::string_view text) {
-  std::string clean(text);
-  std::ranges::replace_if(
-      clean, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return clean;
 }
 
 }  // namespace distdoctor

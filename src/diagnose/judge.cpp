@@ -1,0 +1,132 @@
+#include <distdoctor/areas.h>
+#include <distdoctor/judge.h>
+#include <distdoctor/views.h>
+
+#include "diagnose/diagnose.h"
+
+#include <algorithm>
+#include <exception>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace distdoctor::diagnose {
+namespace {
+
+bool names(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// A check is named by its area or its path.
+bool named(const std::vector<std::string>& words, const NamedCheck& check) {
+  return names(words, check.name) || names(words, area_of(check.name));
+}
+
+bool names_a_code(const std::vector<std::string>& words, const NamedCheck& check) {
+  return std::ranges::any_of(check.check->codes,
+                             [&](const Code& code) { return names(words, code.id); });
+}
+
+bool runs(const Selection& selection, const NamedCheck& check) {
+  if (named(selection.skip, check)) return false;
+  return selection.only.empty() || named(selection.only, check) ||
+         names_a_code(selection.only, check);
+}
+
+bool wanted(const Selection& selection, const NamedCheck& check, const Finding& finding) {
+  if (names(selection.skip, finding.code)) return false;
+  return selection.only.empty() || named(selection.only, check) ||
+         names(selection.only, finding.code);
+}
+
+CheckResult result_of(Severity severity) {
+  switch (severity) {
+    case Severity::notice:
+      return CheckResult::notice;
+    case Severity::degraded:
+      return CheckResult::degraded;
+    case Severity::blocker:
+      return CheckResult::blocker;
+  }
+  return CheckResult::unknown;
+}
+
+// A node whose agent never answered is one gap, made elsewhere, and not one for each fact.
+bool of_a_reached_node(const ClusterFacts& cluster, const Gap& gap) {
+  const NodeFacts* node = find_node(cluster, gap.node);
+  return node == nullptr || node->reached;
+}
+
+struct Run {
+  std::vector<Finding> findings = {};
+  std::vector<Gap> gaps = {};
+  CheckLine line = {};
+};
+
+void describe(Run& run, std::size_t unreached) {
+  if (!run.findings.empty()) {
+    const Finding& worst = std::ranges::max(run.findings, {}, &Finding::severity);
+    run.line.result = result_of(worst.severity);
+    run.line.detail = worst.summary;
+  } else if (!run.gaps.empty()) {
+    run.line.result = CheckResult::unknown;
+    run.line.detail =
+        run.gaps.front().fact + " of " + run.gaps.front().node + ": " + run.gaps.front().why.text;
+  } else if (unreached > 0) {
+    run.line.result = CheckResult::unknown;
+    run.line.detail = "not all nodes were reached";
+  }
+}
+
+Run run_check(const Case& c, const NamedCheck& check, const Selection& selection) {
+  Run run{.line = {.name = std::string(check.name), .title = std::string(check.check->title)}};
+  Judge judge(check.check->codes);
+  try {
+    check.check->run(c, judge);
+  } catch (const std::exception& error) {
+    run.gaps.push_back({.node = "",
+                        .fact = run.line.name,
+                        .why = {Why::failed, std::string("this check failed, which is our bug: ") +
+                                                 error.what()}});
+  }
+  for (const Finding& finding : judge.findings()) {
+    if (wanted(selection, check, finding)) run.findings.push_back(finding);
+  }
+  std::size_t unreached = 0;
+  for (const Gap& gap : judge.gaps()) {
+    if (of_a_reached_node(c.cluster, gap)) {
+      run.gaps.push_back(gap);
+    } else {
+      ++unreached;
+    }
+  }
+  describe(run, unreached);
+  return run;
+}
+
+std::vector<NamedCheck> in_module_order(std::span<const NamedCheck> checks) {
+  std::vector<NamedCheck> ordered(checks.begin(), checks.end());
+  std::ranges::stable_sort(ordered, {}, [](const NamedCheck& check) {
+    return std::tuple(area_order(area_of(check.name)), check.name);
+  });
+  return ordered;
+}
+
+}  // namespace
+
+Judged judge(const ClusterFacts& cluster,
+             const Expectations& expect,
+             std::span<const NamedCheck> checks,
+             const Selection& selection) {
+  Judged judged;
+  for (const NamedCheck& check : in_module_order(checks)) {
+    if (!runs(selection, check)) continue;
+    Run run = run_check({.cluster = cluster, .expect = expect}, check, selection);
+    std::ranges::move(run.findings, std::back_inserter(judged.findings));
+    std::ranges::move(run.gaps, std::back_inserter(judged.gaps));
+    judged.checks.push_back(std::move(run.line));
+  }
+  return judged;
+}
+
+}  // namespace distdoctor::diagnose
