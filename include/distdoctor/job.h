@@ -83,7 +83,7 @@ struct Launch {
   std::string rdzv_endpoint = {};   // "node0:29400", as written
   std::string rdzv_id = {};
   std::optional<bool> rdzv_is_host = {};  // is_host= of --rdzv-conf
-  std::string master_addr = {};
+  std::string master_addr = {};  // as written: a '$' in it means that only the job's shell knows
   std::string master_port = {};
   bool standalone = false;
   std::optional<int> tasks = {};           // srun -n, mpirun -np
@@ -104,6 +104,9 @@ struct EnumNames<Use> {
 struct JobSpec {
   std::vector<std::string> peers = {};  // as given, in order; the identity of a node
   Settings settings = {};               // what the coordinator knows; shared with every peer
+  // Set by the job to what only its own shell knows, as written ("$(scontrol show ...)"). Neither a
+  // value nor absent: whoever misses a setting looks here before saying so.
+  Settings unresolved = {};
   std::vector<Launch> launches = {};
   Use nccl = Use::maybe;  // does the job's process group use it
   Use gloo = Use::maybe;
@@ -149,6 +152,7 @@ template <class V, Is<JobSpec> T>
 void fields(V& v, T& x) {
   v("peers", x.peers);
   v("settings", x.settings);
+  v("unresolved", x.unresolved);
   v("launches", x.launches);
   v("nccl", x.nccl);
   v("gloo", x.gloo);

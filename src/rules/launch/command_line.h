@@ -15,10 +15,14 @@ namespace distdoctor::rules {
 
 struct CommandReading {
   std::vector<Launch> launches = {};  // outermost first
-  Settings settings = {};  // exports, `X=... cmd`, -x X=..., --export, --master_addr, ...
+  Settings settings = {};    // exports, `X=... cmd`, -x X=..., --export, --master_addr, ...
+  Settings fallbacks = {};   // X=${X:-value}: what holds where the environment has no X
+  Settings unresolved = {};  // set, but to what only the job's shell knows; as written
+  std::vector<std::string> notes = {};  // what was named and not read: "run.sh: cannot be read"
 };
 
-// Gives the text of a script that a command line names; none when it cannot be read.
+// Gives the text of a script that a command line names; none when it cannot be read. Asked for at
+// most 16 files; more than 1 MiB of one is not looked at.
 using ScriptReader = std::function<std::optional<std::string>(const std::string& path)>;
 
 // `argv` as the shell gave it to us: torchrun, python -m torch.distributed.run/launch, srun,
