@@ -29,6 +29,7 @@ struct ListenRequest {
   std::uint64_t nonce = 0;                 // sent to whoever connects
   bool udp = false;             // a UDP sink and a bulk TCP sink too, for loss and path MTU
   bool watch_arrivals = false;  // watch for SYNs on the links, where the node lets us
+  bool watch_only = false;      // bind nothing: somebody else owns `port`
   int hold_ms = 0;
   bool operator==(const ListenRequest&) const = default;
 };
@@ -62,11 +63,12 @@ struct DialAnswer {
 // Round trip, path MTU and loss to a listening set with `udp`.
 struct PathTarget {
   Purpose purpose = Purpose::nccl_data;
-  Address source = {};
+  Address source = {};  // unspecified: the kernel chooses, as for NCCL and Gloo
   Address destination = {};
   std::uint16_t udp_port = 0;
   std::uint16_t bulk_port = 0;
   std::uint64_t nonce = 0;
+  int loss_packets = 1000;  // 0 to 100,000
   bool operator==(const PathTarget&) const = default;
 };
 struct PathRequest {
@@ -95,10 +97,14 @@ struct ReportAnswer {
   std::vector<Arrival> syns = {};      // seen on the links, each (source, port) once
   std::vector<Arrival> accepted = {};  // connections that were accepted and got the nonce
   std::string watching = {};           // as in ListenAnswer
+  // Empty: listened until this report. Else why not: "the hold time was over", "a foreign client".
+  std::string closed = {};
   bool operator==(const ReportAnswer&) const = default;
 };
 
-// ARP for the node's own addresses on these interfaces (RFC 5227 probe; needs root).
+// ARP probes on these interfaces (RFC 5227; needs root). An address of the node's own is reported
+// for every MAC that answers and is not the node's; an address of a peer for every MAC, when more
+// than one answers. The coordinator fills in `node`: the one that asked.
 struct DuplicateRequest {
   std::vector<Choice> choices = {};
   bool operator==(const DuplicateRequest&) const = default;
@@ -131,6 +137,7 @@ void fields(V& v, T& x) {
   v("nonce", x.nonce);
   v("udp", x.udp);
   v("watch_arrivals", x.watch_arrivals);
+  v("watch_only", x.watch_only);
   v("hold_ms", x.hold_ms);
 }
 template <class V, Is<ListenAnswer> T>
@@ -166,6 +173,7 @@ void fields(V& v, T& x) {
   v("udp_port", x.udp_port);
   v("bulk_port", x.bulk_port);
   v("nonce", x.nonce);
+  v("loss_packets", x.loss_packets);
 }
 template <class V, Is<PathRequest> T>
 void fields(V& v, T& x) {
@@ -192,6 +200,7 @@ void fields(V& v, T& x) {
   v("syns", x.syns);
   v("accepted", x.accepted);
   v("watching", x.watching);
+  v("closed", x.closed);
 }
 template <class V, Is<DuplicateRequest> T>
 void fields(V& v, T& x) {

@@ -14,13 +14,14 @@ struct PlannedListen {
   std::string host;
   ListenRequest request;
 };
-// A dial whose port is known only once the listener has answered: `listen` is the set's id and
-// `index` counts its ports; empty `listen`: the port of `target` as it stands.
+// A dial whose port is known only once the listener has answered: `listen` is the set's id, and
+// each port of that set is dialled; empty `listen`: the port of `target` as it stands.
 struct PlannedDial {
   std::string from;
   std::string to;  // empty: no peer has the address
   DialTarget target;
   std::string listen = {};
+  std::vector<Purpose> also = {};  // other purposes that announce this address: dialled once
 };
 struct PlannedPath {
   std::string from;
@@ -33,10 +34,19 @@ struct PlannedDuplicates {
   DuplicateRequest request;
 };
 
-struct ProbePlan {
+// Acted out in this order: open all sets, dial, measure paths, ask for the reports.
+struct Round {
   std::vector<PlannedListen> listens = {};
-  std::vector<PlannedDial> dials = {};  // with a `listen`: one for every port of that set
+  std::vector<PlannedDial> dials = {};
   std::vector<PlannedPath> paths = {};
+  int dial_timeout_ms = 0;
+  int path_timeout_ms = 0;
+};
+
+struct ProbePlan {
+  // MASTER_PORT comes first and alone: its listener may live for two seconds only, and a reset
+  // says "a filter" only if the listener was still there when the last dial had ended.
+  std::vector<Round> rounds = {};
   std::vector<PlannedDuplicates> duplicates = {};
   std::vector<Gap> left_out = {};  // what was not planned, and why (bounded plan, no address, ...)
 };
@@ -45,7 +55,8 @@ struct PlanLimits {
   int all_pairs_up_to = 32;  // above: each node with a few others, so that cost is linear
   int ports_per_address = 8;
   int loss_packets = 1000;
-  int dial_timeout_ms = 3000;  // one SYN retransmission (1 s, RFC 6298) and a half
+  int dial_timeout_ms = 1600;  // one SYN retransmission (after 1 s, RFC 6298) and its round trip
+  int path_timeout_ms = 6000;  // all paths of a node
 };
 
 // `nonce_seed` is drawn by the caller, so that the plan is a function of its arguments.

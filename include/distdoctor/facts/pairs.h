@@ -49,6 +49,9 @@ struct Dial {
   double ms = 0;                        // until the outcome; for ok the TCP handshake alone
   std::optional<Address> source = {};   // our own end, as getsockname says
   std::optional<Address> seen_as = {};  // our end as the listener saw it; differs behind NAT
+  // Whether the first packet was seen going out on our own link: a filter for outgoing packets or
+  // an unanswered ARP request keeps it from there (needs root here).
+  Observed<bool> syn_left = {};
   // Whether the first packet was seen arriving on the target's own link (needs root there).
   Observed<bool> syn_arrived = {};
   RouteAnswer route = {};
@@ -56,12 +59,11 @@ struct Dial {
 };
 
 struct PathMtu {
-  int link_mtu = 0;  // of the interface that the packets left by
-  std::optional<int> largest =
-      {};                       // IP packet with DF that got through, bytes; none: not even 1280
-  bool bulk_arrived = false;    // a TCP transfer with full segments was delivered whole
-  bool small_arrived = false;   // a TCP transfer of one small segment was delivered
-  std::int64_t bulk_bytes = 0;  // delivered before the deadline
+  int link_mtu = 0;                 // of the interface that the packets left by
+  std::optional<int> largest = {};  // IP packet with DF that got through, bytes; none: see `error`
+  bool bulk_arrived = false;        // a TCP transfer with full segments was delivered whole
+  bool small_arrived = false;       // a TCP transfer of one small segment was delivered
+  std::int64_t bulk_bytes = 0;      // delivered before the deadline
   std::string error = {};
   bool operator==(const PathMtu&) const = default;
 };
@@ -94,7 +96,8 @@ struct PairFacts {
   bool operator==(const PairFacts&) const = default;
 };
 
-// Somebody else answers ARP for an address of ours (needs root).
+// A MAC that answers ARP for an address though it is not the only one, or not the owner's. `node`
+// asked; it owns the address or is a peer of the owner (needs root).
 struct DuplicateAddress {
   std::string node = {};
   std::string interface = {};
@@ -114,6 +117,7 @@ void fields(V& v, T& x) {
   v("ms", x.ms);
   v("source", x.source);
   v("seen_as", x.seen_as);
+  v("syn_left", x.syn_left);
   v("syn_arrived", x.syn_arrived);
   v("route", x.route);
 }

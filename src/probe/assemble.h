@@ -1,0 +1,49 @@
+// From the plan to requests, and from the answers to facts; pure. For each round of the plan:
+//   asked.listens = ask(listen_requests(round))
+//   asked.dials   = ask(dial_requests(round, asked))
+//   asked.paths   = ask(path_requests(round, asked))
+//   asked.reports = ask(report_requests(round))
+// then assemble() over all rounds. Answers stand in the order of their requests.
+#pragma once
+
+#include <distdoctor/facts.h>
+#include <distdoctor/plan.h>
+
+#include "probe/plan.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace distdoctor::probe {
+
+struct HostRequest {
+  std::string host;
+  Request request;
+};
+
+struct RoundAnswers {
+  std::vector<Observed<Answer>> listens = {};
+  std::vector<Observed<Answer>> dials = {};
+  std::vector<Observed<Answer>> paths = {};
+  std::vector<Observed<Answer>> reports = {};
+};
+
+std::vector<HostRequest> listen_requests(const Round& round);
+// One for each node that has something to dial: ports and addresses of sets that listen.
+std::vector<HostRequest> dial_requests(const Round& round, const RoundAnswers& asked);
+// Only between nodes of which a dial went well: nothing is measured where nothing passes.
+std::vector<HostRequest> path_requests(const Round& round, const RoundAnswers& asked);
+std::vector<HostRequest> report_requests(const Round& round);
+std::vector<HostRequest> duplicate_requests(const ProbePlan& plan);
+
+// One for each ordered pair of the plan, in its order. `answers` as plan.rounds; a round that was
+// not acted out has no answers, and its pairs are not complete.
+std::vector<PairFacts> assemble(const ProbePlan& plan, std::span<const RoundAnswers> answers);
+
+// Puts the answers to duplicate_requests() into the nodes' facts.
+void take_duplicates(const ProbePlan& plan,
+                     std::span<const Observed<Answer>> answers,
+                     std::vector<NodeFacts>& nodes);
+
+}  // namespace distdoctor::probe
