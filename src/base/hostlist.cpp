@@ -63,20 +63,25 @@ class Reader {
     std::vector<std::string> names = {""};
     std::size_t brackets_seen = 0;
     while (at_ < text_.size() && !kSeparators.contains(text_[at_])) {
-      if (text_[at_] == '[') {
+      if (text_[at_] != '[') {
+        append_literal(names);
+      } else {
         if (++brackets_seen > kMostBrackets) return refuse(at_, "too many brackets in one name");
         DD_TRY(const std::vector<Range> ranges, brackets());
         DD_TRY(names, multiplied(names, ranges, begin));
-      } else {
-        const std::size_t end = std::min(text_.find_first_of(", \t\r\n[", at_), text_.size());
-        if (end - at_ > kLongestName) return refuse(begin, kTooLong);
-        for (std::string& one : names) one += text_.substr(at_, end - at_);
-        at_ = end;
       }
       // Here and not only at the end: many numbers times a long name would fill the memory.
       if (names.front().size() > kLongestName) return refuse(begin, kTooLong);
     }
     return keep(std::move(names), begin);
+  }
+
+  // What stands between brackets. More than a name can hold is not copied into every one.
+  void append_literal(std::vector<std::string>& names) {
+    const std::size_t end = std::min(text_.find_first_of(", \t\r\n[", at_), text_.size());
+    const std::string_view literal = text_.substr(at_, std::min(end - at_, kLongestName + 1));
+    for (std::string& one : names) one += literal;
+    at_ = end;
   }
 
   Result<std::vector<Range>> brackets() {

@@ -145,8 +145,9 @@ std::string to_lower(std::string_view text) {
 
 std::optional<double> parse_double(std::string_view text) {
   double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stopped, error] = std::from_chars(begin, end, value);
   if (error != std::errc{} || stopped != end || !std::isfinite(value)) return std::nullopt;
   return value;
 }

@@ -30,8 +30,9 @@ std::string to_lower(std::string_view text);  // ASCII only
 template <std::integral T>
 std::optional<T> parse_int(std::string_view text, int base = 10) {
   T value{};
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value, base);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stopped, error] = std::from_chars(begin, end, value, base);
   if (error != std::errc{} || stopped != end || text.empty()) return std::nullopt;
   return value;
 }
