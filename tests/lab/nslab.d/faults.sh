@@ -22,6 +22,16 @@ fault_reject() { rule "$1" in tcp dport "$2" counter reject with tcp reset; }
 fault_reject_icmp() { rule "$1" in tcp dport "$2" counter reject with icmpx type "${3:-admin-prohibited}"; }
 # PORT [TYPE]: the same with the IPv4-only ICMP types (host-prohibited, net-prohibited, net-unreachable ...)
 fault_reject_icmp4() { rule "$1" in meta nfproto ipv4 tcp dport "$2" counter reject with icmp type "${3:-host-prohibited}"; }
+# PORT: TCP to PORT vanishes in the switch, on neither host (a security group, a switch ACL)
+fault_drop_between() {
+  ip netns exec "$SW" nft -f - <<N
+table bridge between {
+  chain forward { type filter hook forward priority 0;
+    oifname "n${1}*" tcp dport $2 counter drop
+  }
+}
+N
+}
 # [RANGE]: connections to ephemeral ports vanish, the well-known ones pass
 fault_drop_ephemeral() { rule "$1" in tcp flags '&' '(syn|ack)' == syn tcp dport "${2:-32768-60999}" counter drop; }
 # [RANGE]: connections to ephemeral ports are answered by a reset
@@ -181,6 +191,33 @@ addr flush dev eth1
 addr add $NET0.$((110 + $1))/24 dev eth1
 B
   in_host "$1" sysctl -qw net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.eth0.rp_filter=1 net.ipv4.conf.eth1.rp_filter=1
+}
+# NAME ADDRESS/LEN: one more link, with carrier and the lowest index, behind which are no peers (VPN, bridge, link-local)
+fault_first_link() {
+  local l
+  for l in eth0 eth1 docker0; do in_net "$1" ip link del "$l" 2> /dev/null || true; done
+  in_net "$1" ip -batch - <<B
+link add $2 type veth peer name far0
+link set far0 up
+addr add $3 dev $2
+link set $2 up
+B
+  wire_host "$1"
+}
+# docker0 up with a container on it
+fault_docker_up() {
+  in_net "$1" ip -batch - <<'B'
+link add veth1a2b type veth peer name cont0
+link set veth1a2b master docker0
+link set veth1a2b up
+link set cont0 up
+B
+}
+# no IPv4 on eth0, IPv6 instead (fd00:10::)
+fault_no_ipv4() {
+  in_net "$1" ip addr flush dev eth0
+  in_net "$1" ip addr flush dev eth1
+  in_net "$1" ip addr add "fd00:10::$((10 + $1))/64" dev eth0 nodad
 }
 # the connection tracking table is full (a real one: filled through ctnetlink)
 fault_conntrack_full() {

@@ -16,6 +16,7 @@ lab_up() {
   make_switch "$n"
   for ((i = 0; i < n; i++)); do wire_host "$i"; start_init "$i"; done
   for ((i = 0; i < n; i++)); do await_init "$i"; start_sshd "$i"; done
+  await_docker_down "$((n - 1))"
   trap - INT TERM ERR
 }
 
@@ -201,6 +202,15 @@ await_init() {
   tr -d ' ' < "/proc/$(cat "$R/u$i.pid")/task/$(cat "$R/u$i.pid")/children" > "$R/n$i.pid"
 }
 
+# The kernel takes up to a second to see that docker0 lost its carrier.
+await_docker_down() {
+  local t
+  for ((t = 0; t < 75; t++)); do
+    in_net "$1" ip -br link show docker0 | grep -q NO-CARRIER && return 0
+    sleep 0.02
+  done
+}
+
 start_sshd() { in_host "$1" /usr/sbin/sshd -f /etc/ssh/sshd_config -E /var/log/sshd.log; }
 
 heal_host() {
@@ -211,9 +221,10 @@ heal_host() {
   fi
   reset_host_files "$i"
   in_net "$i" nft flush ruleset
-  for p in eth0 eth1 docker0 ib0 br-lan tun0 nodelocaldns virbr0 tap0; do
+  for p in $(in_net "$i" ip -o link show | awk -F': ' '{sub(/@.*/, "", $2); print $2}'); do
     in_net "$i" ip link del "$p" 2> /dev/null || true
   done
+  ip netns exec "$SW" nft flush ruleset
   ip -n "$SW" link del "brd$i" 2> /dev/null || true
   in_net "$i" ip route flush table all 2> /dev/null || true
   in_net "$i" ip rule flush

@@ -1,0 +1,177 @@
+"""The faults: what is injected, which real job it hurts, which code must come first.
+
+A row reads: name, verbs of nslab, expected code; then what differs from the defaults (a two-host Gloo job by
+env:// variables, MASTER_ADDR=node0 MASTER_PORT=29500; `distdoctor check --peers node0,node1` with these settings
+on node0; healed by undoing the fault where the printed fix is for hands only).
+"""
+from labkit import Job
+from rows import Fault
+
+TORCHRUN = ("--nnodes", "2", "--nproc_per_node", "1", "--node_rank", "{i}", "--master_addr", "node0",
+            "--master_port", "29500")
+C10D = ("--nnodes", "2", "--nproc_per_node", "1", "--rdzv_backend", "c10d", "--rdzv_id", "j1",
+        "--rdzv_conf", "timeout=12,join_timeout=12", "--rdzv_endpoint")
+NCCL = Job("nccl")
+GLOO_ETH1 = Job(env={"GLOO_SOCKET_IFNAME": "eth1"})
+NCCL_ETH1 = Job("nccl", env={"NCCL_SOCKET_IFNAME": "=eth1"})
+UNRELATED = (("node1", "node0", 8080),)  # a service that the firewall hid before and must hide after
+
+
+def gloo(**env):
+    return Job(env=env)
+
+
+def nccl(**env):
+    return Job("nccl", env=env)
+
+
+def each_node(*own):
+    return Job(on=dict(enumerate(own)))
+
+
+def c10d(endpoint, **env):
+    return Job("torchrun", args=(*C10D, endpoint), env=env, deadline=25)
+
+
+def command(*words):
+    """check --peers node0,node1 -- COMMAND: the launch line is read, never run."""
+    return ("--peers", "node0,node1", "--", *words)
+
+
+FIREWALL = [
+    Fault("port-dropped-nft", ("fault node0 drop 29500",), "rendezvous-port-dropped"),
+    Fault("port-dropped-iptables", ("fault node0 iptables-drop 29500",), "rendezvous-port-dropped",
+          needs=("iptables",)),
+    Fault("port-dropped-two-chains", ("fault node0 two-chains 29500",), "rendezvous-port-dropped", rounds=2,
+          closed=()),
+    Fault("port-dropped-by-output", ("fault node1 drop-out 29500",), "rendezvous-port-dropped"),
+    Fault("port-dropped-between", ("fault node0 drop-between 29500",), "rendezvous-port-dropped"),
+    Fault("policy-drop-nft", ("fault node0 policy-drop",), "rendezvous-port-dropped", rounds=2, closed=UNRELATED),
+    Fault("policy-drop-two-chains", ("fault node0 two-policies",), "rendezvous-port-dropped", rounds=2,
+          closed=UNRELATED),
+    Fault("ufw-default", ("fault node0 ufw",), "rendezvous-port-dropped", rounds=2, closed=UNRELATED, needs=("ufw",)),
+    Fault("firewalld-default", ("fault node0 firewalld",), "rendezvous-port-rejected", rounds=2, closed=UNRELATED,
+          needs=("firewalld", "dbus-daemon")),
+    Fault("iptables-reject-all", ("fault node0 iptables-reject-all",), "rendezvous-port-rejected", rounds=2,
+          closed=UNRELATED, needs=("iptables",)),
+    Fault("port-rejected-rst", ("fault node0 reject 29500",), "rendezvous-port-rejected"),
+    Fault("port-rejected-admin", ("fault node0 reject-icmp 29500 admin-prohibited",), "rendezvous-port-rejected"),
+    Fault("port-rejected-host-unreach", ("fault node0 reject-icmp 29500 host-unreachable",),
+          "rendezvous-port-rejected"),
+    Fault("port-rejected-port-unreach", ("fault node0 reject-icmp 29500 port-unreachable",),
+          "rendezvous-port-rejected"),
+    Fault("port-rejected-net-prohibited", ("fault node0 reject-icmp4 29500 net-prohibited",),
+          "rendezvous-port-rejected"),
+    Fault("ephemeral-dropped", ("fault node0 drop-ephemeral",), "net-ephemeral-dropped"),
+    Fault("ephemeral-dropped-high-part", ("fault all drop-ephemeral 40000-60999",), "net-ephemeral-dropped", job=None),
+    Fault("ephemeral-dropped-nccl", ("fault node1 drop-ephemeral",), "net-ephemeral-dropped", job=NCCL),
+    Fault("ephemeral-rejected", ("fault node0 reject-ephemeral",), "net-ephemeral-rejected"),
+    Fault("ephemeral-dropped-eth1", ("fault node0 drop-ephemeral",), "net-ephemeral-dropped", job=GLOO_ETH1),
+    Fault("one-way-drop", ("fault node1 drop-new-from 10.10.0.10",), "net-one-way-dropped", job=NCCL),
+    Fault("all-dropped", ("fault node0 drop-from 10.10.0.11",), "net-peer-unreachable",
+          check=("--peers", "node0,node1", "--master", "node0:29500")),
+    Fault("conntrack-full", ("fault node0 conntrack-full",), "net-conntrack-full"),
+]
+
+RENDEZVOUS = [
+    Fault("addr-unresolvable-one-node", ("fault node1 hosts-less node0",), "rendezvous-addr-unresolvable",
+          cure=("heal node1",)),
+    Fault("addr-unresolvable-everywhere", (), "rendezvous-addr-unresolvable", job=gloo(MASTER_ADDR="nodeX"),
+          cure_job={"MASTER_ADDR": "node0"}),
+    Fault("addr-dns-silent", ("fault node1 hosts-less node0", "fault node1 dns-silent"),
+          "rendezvous-addr-unresolvable"),
+    Fault("addr-split", ("fault node1 hosts-set node0 10.10.0.12",), "rendezvous-addr-split", hosts=3,
+          job=Job(deadline=10)),
+    Fault("addr-loopback-on-worker", ("fault node1 hosts-set node0 127.0.1.1",), "rendezvous-addr-loopback"),
+    Fault("addr-localhost", (), "rendezvous-addr-loopback", job=gloo(MASTER_ADDR="localhost"),
+          cure_job={"MASTER_ADDR": "node0"}),
+    Fault("addr-other-node", (), "rendezvous-addr-other-node", job=gloo(MASTER_ADDR="node1"), live=True,
+          cure_job={"MASTER_ADDR": "node0"}),
+    Fault("addr-nobody", (), "rendezvous-addr-nobody", job=gloo(MASTER_ADDR="10.10.0.99"),
+          cure_job={"MASTER_ADDR": "node0"}),
+    Fault("addr-wildcard", (), "rendezvous-addr-wildcard", job=gloo(MASTER_ADDR="0.0.0.0"),
+          cure_job={"MASTER_ADDR": "node0"}),
+    Fault("port-in-use", ("fault node0 port 29500",), "rendezvous-port-in-use"),
+    Fault("port-in-use-http", ("fault node0 wrong-service 29500",), "rendezvous-port-in-use"),
+    Fault("port-stale", ("fault node0 port-stale 29500",), "rendezvous-port-stale"),
+    Fault("port-outgoing", ("fault node0 port-out 29500 10.10.0.11",), "rendezvous-port-outgoing"),
+    Fault("accept-queue-full", ("fault node0 backlog-full 29500",), "rendezvous-accept-queue-full",
+          job=Job(ranks=(1,)), cure_job={"MASTER_PORT": "29501"}),
+    Fault("port-differs", (), "rendezvous-port-differs", live=True,
+          job=each_node({}, {"MASTER_PORT": "29501"}), check=("--peers", "node0,node1"),
+          cure_job={"MASTER_PORT": "29500"}),
+    Fault("addr-differs", (), "rendezvous-addr-differs", live=True,
+          job=each_node({}, {"MASTER_ADDR": "node1"}), check=("--peers", "node0,node1"),
+          cure_job={"MASTER_ADDR": "node0"}),
+    Fault("c10d-port-dropped", ("fault node0 drop 29400",), "rendezvous-port-dropped", job=c10d("node0:29400"),
+          check=command("torchrun", *C10D, "node0:29400", "train.py")),
+    Fault("c10d-endpoint-unclaimed", ("fault all hosts-set head 10.10.0.77",), "rendezvous-endpoint-unclaimed",
+          job=c10d("head:29400"), check=command("torchrun", *C10D, "head:29400", "train.py")),
+]
+
+NUMBERING = [
+    Fault("world-size-differs", (), "env-world-size-differs", live=True, check=("--peers", "node0,node1"),
+          job=each_node({}, {"WORLD_SIZE": "3"}), cure_job={"WORLD_SIZE": "2"}),
+    Fault("rank-duplicate", (), "env-rank-duplicate", live=True, check=("--peers", "node0,node1"),
+          job=each_node({}, {"RANK": "0"})),
+    Fault("rank-missing", (), "env-rank-missing", live=True, check=("--peers", "node0,node1"),
+          job=gloo(WORLD_SIZE="3"), cure_job={"WORLD_SIZE": "2"}),
+    Fault("same-hostname", ("fault node1 hostname node0",), "env-same-hostname"),
+]
+
+INTERFACES = [
+    Fault("nccl-ifname-missing", (), "net-nccl-ifname-no-match", job=nccl(NCCL_SOCKET_IFNAME="ib0"),
+          cure_job={"NCCL_SOCKET_IFNAME": "=eth1"}),
+    Fault("nccl-ifname-lo", (), "net-nccl-ifname-loopback", job=nccl(NCCL_SOCKET_IFNAME="^docker0"),
+          cure_job={"NCCL_SOCKET_IFNAME": "=eth1"}),
+    Fault("nccl-conf-lo", ("fault all nccl-conf NCCL_SOCKET_IFNAME=^docker0",), "net-nccl-ifname-loopback", job=NCCL),
+    Fault("nccl-ifname-docker", ("fault all docker-up",), "net-nccl-interface-unreachable",
+          job=nccl(NCCL_SOCKET_IFNAME="docker0"), cure_job={"NCCL_SOCKET_IFNAME": "=eth1"}),
+    Fault("nccl-auto-bridge", ("fault all first-link br-f00ba4 172.18.0.1/16",), "net-nccl-interface-unreachable",
+          job=NCCL, cure_job={"NCCL_SOCKET_IFNAME": "=eth1"}),
+    Fault("nccl-auto-link-local", ("fault node0 first-link usb0 169.254.3.1/24",
+                                   "fault node1 first-link usb0 169.254.3.1/24"),
+          "net-nccl-interface-unreachable", job=NCCL, cure_job={"NCCL_SOCKET_IFNAME": "=eth1"}),
+    Fault("nccl-auto-vpn", ("fault node0 first-link tun0 10.8.0.6/24", "fault node1 first-link tun0 10.9.0.6/24"),
+          "net-nccl-interface-unreachable", job=NCCL, cure_job={"NCCL_SOCKET_IFNAME": "=eth1"}),
+    Fault("nccl-ifname-prefix", ("fault all first-link eth10 192.168.77.1/24",), "net-nccl-interface-unreachable",
+          job=nccl(NCCL_SOCKET_IFNAME="eth1"), cure_job={"NCCL_SOCKET_IFNAME": "=eth1"}),
+    Fault("gloo-ifname-missing", (), "net-gloo-ifname-no-match", job=gloo(GLOO_SOCKET_IFNAME="ib0"),
+          cure_job={"GLOO_SOCKET_IFNAME": "eth0"}),
+    Fault("gloo-ifname-docker", (), "net-gloo-interface-unreachable", job=gloo(GLOO_SOCKET_IFNAME="docker0"),
+          cure_job={"GLOO_SOCKET_IFNAME": "eth0"}),
+    Fault("gloo-ifname-lo", (), "net-gloo-interface-unreachable", job=gloo(GLOO_SOCKET_IFNAME="lo"),
+          cure_job={"GLOO_SOCKET_IFNAME": "eth0"}),
+    Fault("hostname-loopback-all", ("fault all dns-loopback",), "net-hostname-loopback",
+          job=gloo(MASTER_ADDR="10.10.0.10"), cure_job={"GLOO_SOCKET_IFNAME": "eth0"}),
+    Fault("own-name-unresolvable-all", ("fault node0 hosts-less node0", "fault node1 hosts-less node1"),
+          "net-hostname-loopback", job=gloo(MASTER_ADDR="10.10.0.10"), cure_job={"GLOO_SOCKET_IFNAME": "eth0"}),
+    Fault("families-do-not-meet", ("shape all dual-stack", "fault node1 no-ipv4"), "net-address-family",
+          job=nccl(MASTER_ADDR="node0"), check=("--peers", "node0,node1", "--master", "node0:29500")),
+]
+
+PATHS = [
+    Fault("link-down", ("fault node1 link-down eth1",), "net-link-down", job=GLOO_ETH1),
+    Fault("link-no-carrier", ("fault node1 no-carrier eth1",), "net-link-no-carrier", job=GLOO_ETH1),
+    Fault("mtu-mismatch", ("fault node1 mtu 1500 eth1",), "net-mtu-mismatch", job=None,
+          check=("--peers", "node0,node1", "--env", "NCCL_SOCKET_IFNAME==eth1")),
+    Fault("mtu-black-hole", ("fault node1 mtu-blackhole",), "net-mtu-black-hole", job=GLOO_ETH1),
+    Fault("no-route", ("fault node1 no-route", "fault node1 no-default"), "net-no-route", job=GLOO_ETH1),
+    Fault("no-route-unreachable", ("fault node1 unreachable 10.10.0.10/32",), "net-no-route"),
+    Fault("policy-rule", ("fault node1 policy-rule 10.20.0.0/24",), "net-policy-rule", job=GLOO_ETH1),
+    Fault("reverse-path", ("fault node0 rp-filter",), "net-reverse-path", job=GLOO_ETH1),
+    Fault("arp-flux", ("fault node1 same-subnet",), "net-arp-flux", job=None),
+    Fault("duplicate-ip", ("fault node2 dup-ip 10.20.0.11",), "net-duplicate-ip", job=None, hosts=3,
+          check=("--peers", "node0,node1,node2", "--master", "node0:29500", "--env", "GLOO_SOCKET_IFNAME=eth1")),
+    Fault("packet-loss", ("fault node1 loss 5 eth0",), "net-packet-loss", job=None,
+          check=("--peers", "node0,node1", "--master", "node0:29500")),
+]
+
+HOST = [
+    Fault("shm-small", ("fault node1 shm 1m",), "host-shm-small", job=None),
+    Fault("shm-full", ("fault node1 shm-full",), "host-shm-full", job=None),
+    Fault("shm-read-only", ("fault node1 shm-ro",), "host-shm-read-only", job=None),
+    Fault("shm-stale", ("fault node1 shm-stale",), "host-shm-stale", job=None),
+]
+
+FAULTS = FIREWALL + RENDEZVOUS + NUMBERING + INTERFACES + PATHS + HOST
