@@ -9,7 +9,7 @@ from rows import Fault
 
 TORCHRUN = ("--nnodes", "2", "--nproc_per_node", "1", "--node_rank", "{i}", "--master_addr", "node0",
             "--master_port", "29500")
-C10D = ("--nnodes", "2", "--nproc_per_node", "1", "--rdzv_backend", "c10d", "--rdzv_id", "j1",
+C10D = ("--nnodes", "2", "--nproc_per_node", "1", "--rdzv_backend", "c10d", "--rdzv_id", "j1", "--monitor_interval", "1",
         "--rdzv_conf", "timeout=12,join_timeout=12", "--rdzv_endpoint")
 NCCL = Job("nccl")
 GLOO_ETH1 = Job(env={"GLOO_SOCKET_IFNAME": "eth1"})
@@ -105,8 +105,11 @@ RENDEZVOUS = [
           cure_job={"MASTER_ADDR": "node0"}),
     Fault("c10d-port-dropped", ("fault node0 drop 29400",), "rendezvous-port-dropped", job=c10d("node0:29400"),
           check=command("torchrun", *C10D, "node0:29400", "train.py")),
-    Fault("c10d-endpoint-unclaimed", ("fault all hosts-set head 10.10.0.77",), "rendezvous-endpoint-unclaimed",
-          job=c10d("head:29400"), check=command("torchrun", *C10D, "head:29400", "train.py")),
+    Fault("c10d-endpoint-unclaimed", ("fault all hosts-set head 10.10.0.10",), "rendezvous-endpoint-unclaimed",
+          job=c10d("head:29400"), check=command("torchrun", *C10D, "head:29400", "train.py"),
+          cure_args=(*C10D, "node0:29400")),
+    Fault("c10d-endpoint-localhost", (), "rendezvous-endpoint-claimed-twice", job=c10d("localhost:29400"),
+          check=command("torchrun", *C10D, "localhost:29400", "train.py"), cure_args=(*C10D, "node0:29400")),
 ]
 
 NUMBERING = [
@@ -116,7 +119,7 @@ NUMBERING = [
           job=each_node({}, {"RANK": "0"})),
     Fault("rank-missing", (), "env-rank-missing", live=True, check=("--peers", "node0,node1"),
           job=gloo(WORLD_SIZE="3"), cure_job={"WORLD_SIZE": "2"}),
-    Fault("same-hostname", ("fault node1 hostname node0",), "env-same-hostname"),
+    Fault("same-hostname", ("fault node1 hostname node0",), "env-same-hostname", job=None),
 ]
 
 INTERFACES = [

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -68,11 +69,61 @@ class Outcome:
     text: str = ""
 
 
+class GlooServer:
+    """Our end of witness/gloo_server.py: ranks without a fresh import of torch. One for all rows."""
+
+    def __init__(self):
+        self.lock, self.ids, self.ranks = threading.Lock(), itertools.count(), {}
+        env = dict(os.environ, **BASE_ENV)
+        self.process = subprocess.Popen([PYTHON, os.path.join(HERE, "witness", "gloo_server.py")], env=env, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        for line in self.process.stdout:
+            answer = json.loads(line)
+            self.ranks[answer["id"]].update(answer)
+
+    def start(self, init, env, log):
+        with self.lock:
+            number = next(self.ids)
+            self.ranks[number] = {}
+            request = {"id": number, "init": init, "env": env, "log": log}
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+        return ServedRank(self.ranks[number])
+
+    def close(self):
+        self.process.kill()
+
+
+class ServedRank:
+    """The few words of Popen that a running job needs."""
+
+    def __init__(self, state):
+        self.state = state
+
+    def poll(self):
+        return self.state.get("exit")
+
+    def kill(self):
+        end = time.monotonic() + 10
+        while "pid" not in self.state and time.monotonic() < end:
+            time.sleep(0.01)
+        if self.poll() is None and "pid" in self.state:
+            os.kill(self.state["pid"], signal.SIGKILL)
+
+    def wait(self):
+        end = time.monotonic() + 10
+        while self.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+
+
 class RunningJob:
     """Started ranks of a job, until `finish`."""
 
-    def __init__(self, lab, job):
-        self.lab, self.job = lab, job
+    def __init__(self, lab, job, visible):
+        self.lab, self.job, self.visible = lab, job, visible
         self.tag = "job-%s-%d" % (lab.name, next(lab.counter))
         self.shared = "/run/nslab-%s/shared" % lab.name
         self.ranks = {}
@@ -84,16 +135,19 @@ class RunningJob:
             env = self.job.environment(i, self.lab.hosts)
             env.update(DISTDOCTOR_LAB_JOB=self.tag, JOB_READY="%s/%s" % (self.shared, self.tag))
             env.setdefault("JOB_TIMEOUT", "%g" % self.job.deadline)
-            log = open(self.lab.path("%s.node%d.log" % (self.tag, i)), "wb")
-            argv = self._argv(i, env)
-            self.ranks[i] = self.lab.popen(i, argv, env, stdout=log, stderr=subprocess.STDOUT)
+            path = self.lab.path("%s.node%d.log" % (self.tag, i))
+            if self.job.kind == "gloo" and not self.visible:
+                self.ranks[i] = self.lab.tools.gloo.start(self.lab.init(i), self.lab.host_env(env), path)
+                continue
+            with open(path, "wb") as log:
+                self.ranks[i] = self.lab.popen(i, self._argv(i, env), env, stdout=log, stderr=subprocess.STDOUT)
 
     def _argv(self, i, env):
         script = os.path.join(HERE, "witness", "gloo_job.py")
         if self.job.kind == "gloo":
             return [PYTHON, script]
         if self.job.kind == "nccl":
-            return [self.lab.nccl, env["RANK"], env["WORLD_SIZE"], "%s/%s.id" % (self.shared, self.tag)]
+            return [self.lab.tools.nccl, env["RANK"], env["WORLD_SIZE"], "%s/%s.id" % (self.shared, self.tag)]
         # -r 9:1 -t 9:1: torch 1.13 under Python 3.11 trips over "no redirects"; a map for an absent rank is harmless
         args = [a.format(i=i) for a in self.job.args]
         return [PYTHON, "-m", "torch.distributed.run", "-r", "9:1", "-t", "9:1", *args, script]
@@ -139,6 +193,7 @@ class RunningJob:
             except OSError:
                 continue
         for p in self.ranks.values():
+            p.kill()
             p.wait()
 
     def log(self):
@@ -154,7 +209,7 @@ class Lab:
 
     def __init__(self, name, hosts, folder, tools):
         self.name, self.hosts, self.folder = name, hosts, folder
-        self.nccl, self.distdoctor = tools.nccl, tools.distdoctor
+        self.tools = tools
         self.counter = itertools.count()
         self.children = set()
         shutil.rmtree(folder, ignore_errors=True)
@@ -165,8 +220,8 @@ class Lab:
 
     def nslab(self, *args, timeout=60):
         env = dict(os.environ, LAB=self.name, NSLAB_OWNER=str(os.getpid()))
-        if self.distdoctor:
-            env["DISTDOCTOR"] = self.distdoctor
+        if self.tools.distdoctor:
+            env["DISTDOCTOR"] = self.tools.distdoctor
         done = subprocess.run([NSLAB, *args], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=timeout, errors="replace", start_new_session=True)
         if done.returncode:
@@ -212,11 +267,23 @@ class Lab:
         code = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 1)"
         return self.run(host, [PYTHON, "-c", code, target, str(port)])[0] == 0
 
-    def start(self, job):
-        return RunningJob(self, job)
+    def init(self, host):
+        with open("/run/nslab-%s/n%d.pid" % (self.name, host), encoding="ascii") as f:
+            return int(f.read())
 
-    def play(self, job):
-        return self.start(job).finish()
+    def host_env(self, env):
+        """As `nslab exec` sets it."""
+        root = "/run/nslab-%s" % self.name
+        return dict({"PATH": root + "/bin:" + os.environ["PATH"], "HOME": root, "USER": "root"}, **env)
+
+    def start(self, job, visible=False):
+        """Start a job; visible: as processes of their own, whose environment `check` can read."""
+        return RunningJob(self, job, visible)
+
+    def play(self, job, patience=1):
+        """A job to its end. Patience: where it should pass, a busy machine gets more time."""
+        running = self.start(job)
+        return running.finish(job.deadline * patience)
 
     def check(self, args, host=0, user="root", limit=90):
         """`distdoctor check ARGS -o json` on a host: a Report."""

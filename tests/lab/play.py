@@ -8,6 +8,9 @@ from labkit import LabError
 from rows import Fault, Shape, check_args
 
 
+PATIENCE = 4  # deadlines of a job that should pass are so many times longer: it ends early anyway
+
+
 @dataclasses.dataclass
 class Result:
     """A line of the table."""
@@ -51,7 +54,7 @@ def play(lab, row, prove):
 def cured(lab, row, job):
     """Undo the fault as a person would where no command can."""
     lab.apply(row.cure)
-    return dataclasses.replace(job, on={}, ranks=None).with_env("*", row.cure_job)
+    return dataclasses.replace(job, on={}, ranks=None, args=row.cure_args or job.args).with_env("*", row.cure_job)
 
 
 def prove_fault(lab, row):
@@ -64,14 +67,14 @@ def prove_fault(lab, row):
         return result.skipped(before.text)
     if before.word == "pass":
         return result.failed("the fault does not hurt the job")
-    after = lab.play(cured(lab, row, row.job))
+    after = lab.play(cured(lab, row, row.job), PATIENCE)
     result.after = after.word
     return result if after.word == "pass" else result.failed("the job stays broken: " + after.text[-300:])
 
 
 def play_fault(lab, row):
     result, job = Result(), row.job
-    running = lab.start(job) if job else None
+    running = lab.start(job, visible=row.live) if job else None
     if running and not row.live:
         if not note_before(result, running.finish()):
             return result
@@ -90,7 +93,7 @@ def play_fault(lab, row):
         job = apply_fix(lab, row, job, report.findings[0], result)
         if result.verdict != "ok":
             return result
-        after = lab.play(job) if job else None
+        after = lab.play(job, PATIENCE) if job else None
         result.after = after.word if after else recheck(lab, row, job)
         if result.after in ("pass", "clean"):
             return still_closed(lab, row, result)
@@ -169,13 +172,13 @@ def still_closed(lab, row, result):
 
 def play_shape(lab, row):
     result = Result(fix="none needed")
-    running = lab.start(row.job) if row.job and (row.live or row.late) else None
+    running = lab.start(row.job, visible=True) if row.job and (row.live or row.late) else None
     if running:
         running.await_ready()
     report = lab.check(check_args(row, row.job), user=row.user)
     if running:
         running.start(row.late)
-    outcome = (running.finish() if running else lab.play(row.job)) if row.job else None
+    outcome = (running.finish(row.job.deadline * PATIENCE) if running else lab.play(row.job, PATIENCE)) if row.job else None
     result.after = outcome.word if outcome else "-"
     if report.trouble:
         return result.failed(report.trouble)

@@ -17,6 +17,7 @@ class Fault:
     live: bool = False  # the job is left hanging while `check` looks
     cure: tuple = ("heal all",)  # what a person does where the printed fix is manual; proves the fault, too
     cure_job: dict = dataclasses.field(default_factory=dict)  # the cure in the job's environment
+    cure_args: tuple = ()  # the cure in torchrun's arguments
     closed: tuple = ()  # (from, to, port): must still be closed after the fix
     rounds: int = 1  # check, fix, try again so often at most
     needs: tuple = ()  # programs

@@ -1,1 +1,149 @@
-TROUBLE = []
+"""`check` under bad treatment: it ends within its budget, with the rest of the answer, and names the peer."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from rows import Trouble
+
+PEERS = ("--peers", "node0,node1,node2", "--master", "node0:29500")
+BUDGET = ("--budget", "15")
+LIMIT_S = 25  # the budget and a busy machine
+
+
+def gap_names(report, node):
+    """None when the report is whole, in time, and says something about this node."""
+    if report.trouble:
+        return report.trouble
+    if report.seconds > LIMIT_S:
+        return "took %.0f s" % report.seconds
+    nodes = {n["host"]: n for n in report.json["nodes"]}
+    if not all(nodes.get(other, {}).get("reached") for other in ("node0", "node1")):
+        return "the healthy nodes have no facts: %s" % nodes
+    named = [g for g in report.json["gaps"] if g.get("node") == node]
+    return None if named else "no gap names %s" % node
+
+
+def agents(lab, host):
+    """Outside process ids of distdoctor agents on a host."""
+    found = []
+    init = os.readlink("/proc/%d/ns/pid" % lab.init(host))
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read().split(b"\0")
+            if os.readlink("/proc/%s/ns/pid" % pid) == init and words[0].endswith(b"distdoctor") and b"agent" in words:
+                found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
+def start_check(lab, *args):
+    argv = ["/run/nslab-%s/bin/distdoctor" % lab.name, "check", "-o", "json", *args]
+    return lab.popen(0, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def await_agent(lab, host, limit=10):
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        found = agents(lab, host)
+        if found:
+            return found
+        time.sleep(0.005)
+    return []
+
+
+def hit_agent(number):
+    """The agent of node2 gets a signal while it works."""
+    def act(lab):
+        p = start_check(lab, *PEERS, *BUDGET)
+        begun = time.monotonic()
+        pids = await_agent(lab, 2)
+        for pid in pids:
+            os.kill(pid, number)
+        try:
+            out = p.communicate(timeout=LIMIT_S)[0]
+        except subprocess.TimeoutExpired:
+            return "did not end within %d s" % LIMIT_S
+        if not pids:
+            return "no agent seen on node2"
+        answer = json.loads(out)
+        nodes = {n["host"]: n["reached"] for n in answer["nodes"]}
+        if not nodes.get("node0") or not nodes.get("node1"):
+            return "the healthy nodes have no facts: %s" % nodes
+        if not any(g.get("node") == "node2" for g in answer["gaps"]):
+            return "no gap names node2 (%.1f s)" % (time.monotonic() - begun)
+        return leftovers(lab)
+    return act
+
+
+def leftovers(lab):
+    """What must be gone soon after the end: agents and listeners of distdoctor."""
+    end = time.monotonic() + 12
+    while time.monotonic() < end:
+        left = {h: agents(lab, h) for h in range(lab.hosts) if agents(lab, h)}
+        stopped = [pid for pids in left.values() for pid in pids if is_stopped(pid)]
+        if len(stopped) == sum(map(len, left.values())):  # a stopped process cannot end; that is the fault itself
+            return None
+        time.sleep(0.2)
+    return "agents left behind: %s" % left
+
+
+def is_stopped(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] in "TZ"
+    except OSError:
+        return True
+
+
+def interrupt(lab):
+    """Ctrl-C: a partial diagnosis, marked as such, nothing left on any node."""
+    p = start_check(lab, *PEERS)
+    await_agent(lab, 2)
+    time.sleep(0.2)
+    os.killpg(p.pid, signal.SIGINT)
+    try:
+        out, err = p.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        return "did not end within 10 s of Ctrl-C"
+    if not out.strip():
+        return "no diagnosis at all: %s" % err.decode(errors="replace")[-200:]
+    answer = json.loads(out)
+    if "interrupt" not in json.dumps(answer).lower() + err.decode(errors="replace").lower():
+        return "does not say that it was interrupted"
+    return leftovers(lab)
+
+
+def peer_gap(*more):
+    def act(lab):
+        return gap_names(lab.check([*PEERS, *BUDGET, *more]), "node2")
+    return act
+
+
+def garbage(lab):
+    """A peer whose `distdoctor` prints rubbish without end."""
+    args = ["--launch", "sh -c 'test {host} != node2 && exec ssh {host} \"$@\"; exec cat /dev/urandom' --"]
+    return gap_names(lab.check([*PEERS, *BUDGET, *args]), "node2")
+
+
+def all_blind(lab):
+    """No peer answers: inconclusive, exit 3."""
+    report = lab.check(["--peers", "node1,node2", "--master", "node1:29500", *BUDGET])
+    if report.trouble:
+        return report.trouble
+    return None if report.status == 3 else "exit %s, expected 3" % report.status
+
+
+TROUBLE = [
+    Trouble("peer-stopped-midway", hit_agent(signal.SIGSTOP)),
+    Trouble("peer-killed-midway", hit_agent(signal.SIGKILL)),
+    Trouble("peer-ssh-refused", peer_gap(), ("fault node2 ssh-down",)),
+    Trouble("peer-ssh-silent", peer_gap(), ("fault node2 ssh-silent",)),
+    Trouble("peer-ssh-key", peer_gap(), ("fault node2 ssh-key",)),
+    Trouble("peer-prints-garbage", garbage),
+    Trouble("all-peers-unreachable", all_blind, ("fault node1 ssh-down", "fault node2 ssh-down")),
+    Trouble("ctrl-c", interrupt),
+]

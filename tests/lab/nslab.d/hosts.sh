@@ -211,6 +211,14 @@ await_docker_down() {
   done
 }
 
+await_links_up() {
+  local t
+  for ((t = 0; t < 75; t++)); do
+    [ "$(in_net "$1" ip -br link show | grep -cE '^eth[01]@.* UP ')" = 2 ] && return 0
+    sleep 0.02
+  done
+}
+
 start_sshd() { in_host "$1" /usr/sbin/sshd -f /etc/ssh/sshd_config -E /var/log/sshd.log; }
 
 heal_host() {
@@ -235,6 +243,7 @@ B
   in_net "$i" ip link set lo down
   reset_sysctls "$i"
   wire_host "$i"
+  await_links_up "$i"
   in_host "$i" pkill -KILL -o -x sshd || true
   in_host "$i" cp "$R/ssh/sshd_config" /etc/ssh/sshd_config
   start_sshd "$i"

@@ -2,7 +2,7 @@
 
 Its environment decides how it meets the others (env:// variables, torchrun). JOB_READY=FILE is touched
 once torch is imported, so that a deadline need not pay for a busy machine; JOB_WAIT=FILE is waited for then.
-JOB_TIMEOUT is the group's timeout in seconds.
+JOB_TIMEOUT is the group's timeout in seconds. JOB_STAY=FILE keeps the healthy job running until FILE appears.
 """
 import datetime
 import os
@@ -34,8 +34,12 @@ def main():
     rank, world = dist.get_rank(), dist.get_world_size()
     ok = reduced(1024, world, rank) and reduced(4 << 20, world, rank)
     print("rank %d of %d on %s: %s" % (rank, world, os.uname().nodename, "OK" if ok else "WRONG"), flush=True)
+    while "JOB_STAY" in os.environ and not os.path.exists(os.environ["JOB_STAY"]):
+        dist.barrier()
+        time.sleep(0.1)
     dist.barrier()
     sys.exit(0 if ok else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()
