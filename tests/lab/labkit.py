@@ -126,6 +126,7 @@ class RunningJob:
         self.lab, self.job, self.visible = lab, job, visible
         self.tag = "job-%s-%d" % (lab.name, next(lab.counter))
         self.shared = "/run/nslab-%s/shared" % lab.name
+        self.stay = "%s/%s-enough" % (self.shared, self.tag)
         self.ranks = {}
         self.started = time.monotonic()
         self.start(range(lab.hosts) if job.ranks is None else job.ranks)
@@ -134,6 +135,8 @@ class RunningJob:
         for i in hosts:
             env = self.job.environment(i, self.lab.hosts)
             env.update(DISTDOCTOR_LAB_JOB=self.tag, JOB_READY="%s/%s" % (self.shared, self.tag))
+            if "JOB_STAY" in env:
+                env["JOB_STAY"] = self.stay
             env.setdefault("JOB_TIMEOUT", "%g" % self.job.deadline)
             path = self.lab.path("%s.node%d.log" % (self.tag, i))
             if self.job.kind == "gloo" and not self.visible:
@@ -163,6 +166,8 @@ class RunningJob:
     def finish(self, seconds=None):
         """Wait to the deadline, end what is left, say how it went."""
         self.await_ready()
+        with open(self.stay, "w"):
+            pass
         begun = time.monotonic()
         end = begun + (self.job.deadline if seconds is None else seconds)
         while time.monotonic() < end and self._still_promising():

@@ -5,7 +5,7 @@ import subprocess
 import traceback
 
 from labkit import LabError
-from rows import Fault, Shape, check_args
+from rows import Fault, Shape, Trouble, check_args
 
 
 PATIENCE = 4  # deadlines of a job that should pass are so many times longer: it ends early anyway
@@ -35,13 +35,13 @@ def play(lab, row, prove):
     missing = [p for p in row.needs if not shutil.which(p)]
     if missing:
         return Result().skipped("no " + ", ".join(missing))
-    if prove and not isinstance(row, Fault):
-        return Result().skipped("only faults are proved")
+    if prove and isinstance(row, Trouble):
+        return Result().skipped("nothing to prove")
     try:
         lab.up()
         lab.apply(row.inject)
         if prove:
-            return prove_fault(lab, row)
+            return prove_fault(lab, row) if isinstance(row, Fault) else prove_shape(lab, row)
         if isinstance(row, Fault):
             return play_fault(lab, row)
         return play_shape(lab, row) if isinstance(row, Shape) else play_trouble(lab, row)
@@ -70,6 +70,15 @@ def prove_fault(lab, row):
     after = lab.play(cured(lab, row, row.job), PATIENCE)
     result.after = after.word
     return result if after.word == "pass" else result.failed("the job stays broken: " + after.text[-300:])
+
+
+def prove_shape(lab, row):
+    running = lab.start(row.job, visible=row.live or bool(row.late))
+    running.await_ready()
+    running.start(row.late)
+    outcome = running.finish(row.job.deadline * PATIENCE)
+    result = Result(after=outcome.word)
+    return result if outcome.word == "pass" else result.failed("job: " + outcome.text.strip()[-300:])
 
 
 def play_fault(lab, row):

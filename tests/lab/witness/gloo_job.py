@@ -27,6 +27,15 @@ def reduced(count, world, rank):
     return x[0].item() == world * (world + 1) / 2
 
 
+def stay():
+    """Keep training until all have seen the file: one look each, decided together."""
+    seen = torch.zeros(1)
+    while "JOB_STAY" in os.environ and not seen.item():
+        seen[0] = float(os.path.exists(os.environ["JOB_STAY"]))
+        dist.all_reduce(seen, op=dist.ReduceOp.MAX)
+        time.sleep(0.1)
+
+
 def main():
     announce()
     timeout = datetime.timedelta(seconds=float(os.environ.get("JOB_TIMEOUT", "8")))
@@ -34,9 +43,7 @@ def main():
     rank, world = dist.get_rank(), dist.get_world_size()
     ok = reduced(1024, world, rank) and reduced(4 << 20, world, rank)
     print("rank %d of %d on %s: %s" % (rank, world, os.uname().nodename, "OK" if ok else "WRONG"), flush=True)
-    while "JOB_STAY" in os.environ and not os.path.exists(os.environ["JOB_STAY"]):
-        dist.barrier()
-        time.sleep(0.1)
+    stay()
     dist.barrier()
     sys.exit(0 if ok else 1)
 
