@@ -91,6 +91,15 @@ RENDEZVOUS = [
           cure_job={"MASTER_ADDR": "node0"}),
     Fault("addr-wildcard", (), "rendezvous-addr-wildcard", job=gloo(MASTER_ADDR="0.0.0.0"),
           cure_job={"MASTER_ADDR": "node0"}),
+    Fault("addr-missing", (), "rendezvous-addr-missing", job=gloo(MASTER_ADDR=None),
+          check=command("env", "MASTER_PORT=29500", "WORLD_SIZE=2", "RANK=0", "python3", "train.py"),
+          cure_job={"MASTER_ADDR": "node0"}),
+    Fault("port-missing", (), "rendezvous-port-missing", job=gloo(MASTER_PORT=None),
+          check=command("env", "MASTER_ADDR=node0", "WORLD_SIZE=2", "RANK=0", "python3", "train.py"),
+          cure_job={"MASTER_PORT": "29500"}),
+    Fault("port-invalid", (), "rendezvous-port-invalid", job=gloo(MASTER_PORT="295000"),
+          check=("--peers", "node0,node1", "--env", "MASTER_ADDR=node0", "--env", "MASTER_PORT=295000"),
+          cure_job={"MASTER_PORT": "29500"}),
     Fault("port-in-use", ("fault node0 port 29500",), "rendezvous-port-in-use"),
     Fault("port-in-use-http", ("fault node0 wrong-service 29500",), "rendezvous-port-in-use"),
     Fault("port-stale", ("fault node0 port-stale 29500",), "rendezvous-port-stale"),
@@ -112,13 +121,40 @@ RENDEZVOUS = [
           check=command("torchrun", *C10D, "localhost:29400", "train.py"), cure_args=(*C10D, "node0:29400")),
 ]
 
+BATCH = """#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=%d
+export MASTER_ADDR=node0 MASTER_PORT=29500
+%s
+"""
+RUN = "torchrun --nnodes 2 --nproc_per_node 1 --node_rank %s --master_addr node0 --master_port 29500 train.py"
+
+
+def batch(command_line, tasks=1):
+    return {"files": {"job.sbatch": BATCH % (tasks, command_line)}, "check": command("bash", "{shared}/job.sbatch")}
+
+
+def live(code, name, job, **more):
+    return Fault(name, (), code, job=job, live=True, check=("--peers", "node0,node1"), **more)
+
+
 NUMBERING = [
-    Fault("world-size-differs", (), "env-world-size-differs", live=True, check=("--peers", "node0,node1"),
-          job=each_node({}, {"WORLD_SIZE": "3"}), cure_job={"WORLD_SIZE": "2"}),
-    Fault("rank-duplicate", (), "env-rank-duplicate", live=True, check=("--peers", "node0,node1"),
-          job=each_node({}, {"RANK": "0"})),
-    Fault("rank-missing", (), "env-rank-missing", live=True, check=("--peers", "node0,node1"),
-          job=gloo(WORLD_SIZE="3"), cure_job={"WORLD_SIZE": "2"}),
+    live("env-world-size-differs", "world-size-differs", each_node({"WORLD_SIZE": "3"}, {}),
+         cure_job={"WORLD_SIZE": "2"}),
+    live("env-rank-duplicate", "rank-duplicate", each_node({"RANK": "1"}, {})),
+    live("env-rank-missing", "rank-missing", gloo(WORLD_SIZE="3"), cure_job={"WORLD_SIZE": "2"}),
+    live("env-rank-out-of-range", "rank-counted-from-one", each_node({"RANK": "1"}, {"RANK": "2"})),
+    Fault("torchrun-first-node-only", (), "env-torchrun-first-node-only",
+          job=Job("torchrun", args=TORCHRUN, ranks=(0,), deadline=12), **batch(RUN % "$SLURM_NODEID")),
+    Fault("node-rank-expanded", (), "env-node-rank-expanded",
+          job=Job("torchrun", args=(*TORCHRUN, "--node_rank", "0"), deadline=12), cure_args=TORCHRUN,
+          **batch('srun bash -c "%s"' % RUN % "$SLURM_NODEID")),
+    Fault("torchrun-per-task", (), "env-torchrun-per-task", job=None, **batch("srun %s" % RUN % "$SLURM_NODEID", 2)),
+    Fault("nnodes-differs", (), "env-nnodes-differs",
+          job=Job("torchrun", args=(*TORCHRUN, "--nnodes", "3"), deadline=12), cure_args=TORCHRUN,
+          check=command("torchrun", "--nnodes", "3", *TORCHRUN[2:6], "0", *TORCHRUN[8:], "train.py")),
+    Fault("launcher-conflict", (), "env-launcher-conflict", job=None,
+          check=command("env", "SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=0", "WORLD_SIZE=2", "python3", "train.py")),
     Fault("same-hostname", ("fault node1 hostname node0",), "env-same-hostname", job=None),
 ]
 
@@ -147,6 +183,9 @@ INTERFACES = [
           cure_job={"GLOO_SOCKET_IFNAME": "eth0"}),
     Fault("hostname-loopback-all", ("fault all dns-loopback",), "net-hostname-loopback",
           job=gloo(MASTER_ADDR="10.10.0.10"), cure_job={"GLOO_SOCKET_IFNAME": "eth0"}),
+    Fault("hostname-loopback-one", ("fault node0 dns-loopback",), "net-hostname-loopback",
+          nets=("192.168.10", "192.168.20"), job=gloo(MASTER_ADDR="192.168.10.10"),
+          cure_job={"GLOO_SOCKET_IFNAME": "eth0"}),
     Fault("own-name-unresolvable-all", ("fault node0 hosts-less node0", "fault node1 hosts-less node1"),
           "net-hostname-loopback", job=gloo(MASTER_ADDR="10.10.0.10"), cure_job={"GLOO_SOCKET_IFNAME": "eth0"}),
     Fault("families-do-not-meet", ("shape all dual-stack", "fault node1 no-ipv4"), "net-address-family",
@@ -163,8 +202,9 @@ PATHS = [
     Fault("no-route-unreachable", ("fault node1 unreachable 10.10.0.10/32",), "net-no-route"),
     Fault("policy-rule", ("fault node1 policy-rule 10.20.0.0/24",), "net-policy-rule", job=GLOO_ETH1),
     Fault("reverse-path", ("fault node0 rp-filter",), "net-reverse-path", job=GLOO_ETH1),
-    Fault("arp-flux", ("fault node1 same-subnet",), "net-arp-flux", job=None),
-    Fault("duplicate-ip", ("fault node2 dup-ip 10.20.0.11",), "net-duplicate-ip", job=None, hosts=3,
+    Fault("arp-flux", ("fault all same-subnet",), "net-arp-flux", job=GLOO_ETH1),
+    Fault("duplicate-ip", ("fault node2 dup-ip 10.20.0.11",), "net-duplicate-ip", hosts=3,
+          job=Job(env={"GLOO_SOCKET_IFNAME": "eth1"}, deadline=12),
           check=("--peers", "node0,node1,node2", "--master", "node0:29500", "--env", "GLOO_SOCKET_IFNAME=eth1")),
     Fault("packet-loss", ("fault node1 loss 5 eth0",), "net-packet-loss", job=None,
           check=("--peers", "node0,node1", "--master", "node0:29500")),

@@ -125,7 +125,7 @@ class RunningJob:
     def __init__(self, lab, job, visible):
         self.lab, self.job, self.visible = lab, job, visible
         self.tag = "job-%s-%d" % (lab.name, next(lab.counter))
-        self.shared = "/run/nslab-%s/shared" % lab.name
+        self.shared = lab.shared
         self.stay = "%s/%s-enough" % (self.shared, self.tag)
         self.ranks = {}
         self.started = time.monotonic()
@@ -137,7 +137,8 @@ class RunningJob:
             env.update(DISTDOCTOR_LAB_JOB=self.tag, JOB_READY="%s/%s" % (self.shared, self.tag))
             if "JOB_STAY" in env:
                 env["JOB_STAY"] = self.stay
-            env.setdefault("JOB_TIMEOUT", "%g" % self.job.deadline)
+            # A job that `check` is to see must outlast it.
+            env.setdefault("JOB_TIMEOUT", "%g" % (90 if self.visible else self.job.deadline))
             path = self.lab.path("%s.node%d.log" % (self.tag, i))
             if self.job.kind == "gloo" and not self.visible:
                 self.ranks[i] = self.lab.tools.gloo.start(self.lab.init(i), self.lab.host_env(env), path)
@@ -214,7 +215,8 @@ class Lab:
 
     def __init__(self, name, hosts, folder, tools):
         self.name, self.hosts, self.folder = name, hosts, folder
-        self.tools = tools
+        self.tools, self.nets = tools, None
+        self.shared = "/run/nslab-%s/shared" % name
         self.counter = itertools.count()
         self.children = set()
         shutil.rmtree(folder, ignore_errors=True)
@@ -225,6 +227,8 @@ class Lab:
 
     def nslab(self, *args, timeout=60):
         env = dict(os.environ, LAB=self.name, NSLAB_OWNER=str(os.getpid()))
+        if self.nets:
+            env["NSLAB_NET0"], env["NSLAB_NET1"] = self.nets
         if self.tools.distdoctor:
             env["DISTDOCTOR"] = self.tools.distdoctor
         done = subprocess.run([NSLAB, *args], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -233,8 +237,13 @@ class Lab:
             raise LabError("nslab %s: %s" % (" ".join(args), done.stdout.strip()[-400:]))
         return done.stdout
 
-    def up(self):
+    def up(self, nets=None):
+        self.nets = nets
         self.nslab("up", str(self.hosts))
+
+    def write_shared(self, name, text):
+        with open(os.path.join(self.shared, name), "w") as f:
+            f.write(text)
 
     def down(self):
         for p in list(self.children):

@@ -38,7 +38,9 @@ def play(lab, row, prove):
     if prove and isinstance(row, Trouble):
         return Result().skipped("nothing to prove")
     try:
-        lab.up()
+        lab.up(getattr(row, "nets", None))
+        for name, text in getattr(row, "files", {}).items():
+            lab.write_shared(name, text)
         lab.apply(row.inject)
         if prove:
             return prove_fault(lab, row) if isinstance(row, Fault) else prove_shape(lab, row)
@@ -119,7 +121,7 @@ def note_before(result, outcome):
 
 
 def look(lab, row, job):
-    return lab.check(check_args(row, job))
+    return lab.check(check_args(row, job, lab.shared))
 
 
 def judge(result, row, report):
@@ -184,7 +186,7 @@ def play_shape(lab, row):
     running = lab.start(row.job, visible=True) if row.job and (row.live or row.late) else None
     if running:
         running.await_ready()
-    report = lab.check(check_args(row, row.job), user=row.user)
+    report = lab.check(check_args(row, row.job, lab.shared), user=row.user)
     if running:
         running.start(row.late)
     outcome = (running.finish(row.job.deadline * PATIENCE) if running else lab.play(row.job, PATIENCE)) if row.job else None

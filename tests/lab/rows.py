@@ -19,6 +19,8 @@ class Fault:
     cure_job: dict = dataclasses.field(default_factory=dict)  # the cure in the job's environment
     cure_args: tuple = ()  # the cure in torchrun's arguments
     closed: tuple = ()  # (from, to, port): must still be closed after the fix
+    files: dict = dataclasses.field(default_factory=dict)  # in the lab's shared folder, {shared} in `check`
+    nets: tuple = ("10.10.0", "10.20.0")
     rounds: int = 1  # check, fix, try again so often at most
     needs: tuple = ()  # programs
 
@@ -54,8 +56,8 @@ def peers(hosts):
     return ("--peers", ",".join("node%d" % i for i in range(hosts)))
 
 
-def check_args(row, job):
+def check_args(row, job, shared):
     """The command line that a user of this job would type."""
     if row.check is not None:
-        return list(row.check)
+        return [word.replace("{shared}", shared) for word in row.check]
     return [*peers(row.hosts), *(job.settings() if job else [])]

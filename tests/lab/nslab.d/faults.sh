@@ -150,7 +150,7 @@ fault_policy_rule() {
 # ADDRESS [LINK]: takes ADDRESS, another host's, as its own too
 fault_dup_ip() {
   in_net "$1" ip addr add "$2/24" dev "${3:-eth1}"
-  in_net "$1" arping -q -c 1 -U -I "${3:-eth1}" "$2" || true
+  background "$1" /usr/bin/python3 "$here/tools/announce.py" "${3:-eth1}" "$2"
 }
 # [LINK]: administratively down
 fault_link_down() { in_net "$1" ip link set "${2:-eth1}" down; }
@@ -182,7 +182,7 @@ fault_rp_filter() {
   in_net "$1" ip route replace "${2:-$NET1.0/24}" dev eth0
   in_net "$1" ip route del "$NET1.0/24" dev eth1 2> /dev/null || true
 }
-# a second NIC in the subnet of eth0 (eth1 moves there); ARP answers on either, strict rp_filter drops
+# a second NIC in the subnet of eth0 (eth1 moves there); strict rp_filter with arp_ignore=1: it answers nobody
 fault_same_subnet() {
   ip -n "$SW" link set "n${1}f" mtu 1500 master br0
   in_net "$1" ip -batch - <<B
@@ -190,7 +190,8 @@ link set eth1 mtu 1500
 addr flush dev eth1
 addr add $NET0.$((110 + $1))/24 dev eth1
 B
-  in_host "$1" sysctl -qw net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.eth0.rp_filter=1 net.ipv4.conf.eth1.rp_filter=1
+  in_host "$1" sysctl -qw net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.eth0.rp_filter=1 \
+    net.ipv4.conf.eth1.rp_filter=1 net.ipv4.conf.all.arp_ignore=1
 }
 # NAME ADDRESS/LEN: one more link, with carrier and the lowest index, behind which are no peers (VPN, bridge, link-local)
 fault_first_link() {
