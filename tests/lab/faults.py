@@ -197,6 +197,8 @@ PATHS = [
     Fault("link-no-carrier", ("fault node1 no-carrier eth1",), "net-link-no-carrier", job=GLOO_ETH1),
     Fault("mtu-mismatch", ("fault node1 mtu 1500 eth1",), "net-mtu-mismatch", job=None,
           check=("--peers", "node0,node1", "--env", "NCCL_SOCKET_IFNAME==eth1")),
+    Fault("slow-interface", ("fault all nic-speed 1000",), "net-slow-interface", job=None,
+          check=("--peers", "node0,node1", "--env", "NCCL_SOCKET_IFNAME==eth0")),
     Fault("mtu-black-hole", ("fault node1 mtu-blackhole",), "net-mtu-black-hole", job=GLOO_ETH1),
     Fault("no-route", ("fault node1 no-route", "fault node1 no-default"), "net-no-route", job=GLOO_ETH1),
     Fault("no-route-unreachable", ("fault node1 unreachable 10.10.0.10/32",), "net-no-route"),

@@ -162,6 +162,20 @@ fault_no_carrier() {
 }
 # RATE [LINK]: egress limited, e.g. 50mbit
 fault_slow() { in_net "$1" tc qdisc replace dev "${3:-eth1}" root tbf rate "$2" burst 64kb latency 100ms; }
+# MBIT: eth0 becomes a card of that speed (a tap; veth says 10000)
+fault_nic_speed() {
+  local i=$1 t
+  in_net "$i" ip link del eth0
+  setsid /usr/bin/python3 "$here/tools/taplink.py" "$LAB-n$i" eth0 "$SW" "ts$i" "$2" > "$R/taplink.n$i.log" 2>&1 < /dev/null &
+  echo $! > "$R/sw-tap$i.pid"
+  for ((t = 0; t < 100; t++)); do ip -n "$SW" -br link show "ts$i" up 2> /dev/null | grep -q . && break; sleep 0.05; done
+  in_net "$i" ip -batch - <<B
+link set eth0 address $(mac "$i" 0)
+addr add $NET0.$((10 + i))/24 dev eth0
+link set eth0 up
+route replace default via $NET0.1 dev eth0
+B
+}
 # MS [LOSS%]: eth1 delayed both ways by a user-space relay
 fault_delay() {
   local t
@@ -176,7 +190,7 @@ link set tb$1 mtu 9000 master br1 up
 link set brd$1 up
 B
 }
-# PEERNET: strict rp_filter, and the peers' traffic comes in on eth1 but would go out by eth0
+# [NET]: strict rp_filter, and the peers' traffic comes in on eth1 but would go out by eth0
 fault_rp_filter() {
   in_host "$1" sysctl -qw net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.eth1.rp_filter=1
   in_net "$1" ip route replace "${2:-$NET1.0/24}" dev eth0
@@ -193,7 +207,7 @@ B
   in_host "$1" sysctl -qw net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.eth0.rp_filter=1 \
     net.ipv4.conf.eth1.rp_filter=1 net.ipv4.conf.all.arp_ignore=1
 }
-# NAME ADDRESS/LEN: one more link, with carrier and the lowest index, behind which are no peers (VPN, bridge, link-local)
+# NAME ADDRESS: one more link, with carrier and the lowest index, behind which are no peers (VPN, bridge, link-local)
 fault_first_link() {
   local l
   for l in eth0 eth1 docker0; do in_net "$1" ip link del "$l" 2> /dev/null || true; done
@@ -278,7 +292,7 @@ fault_shm_stale() {
   in_host "$1" sh -c 'for k in 1 2 3 4 5 6; do f=/dev/shm/nccl-Stale$k
     head -c 10M /dev/zero > $f; touch -d "-$0 minutes" $f; done' "${2:-90}"
 }
-# prlimit ARGS: resource limits of the host, e.g. --memlock=65536:65536
+# ARGS: resource limits of the host as prlimit takes them, e.g. --memlock=65536:65536
 fault_ulimit() { local i=$1; shift; prlimit --pid "$(init_pid "$i")" "$@"; in_host "$i" pkill -o -x sshd; start_sshd "$i"; }
 # KEY=VALUE: a sysctl of the host
 fault_sysctl() { in_host "$1" sysctl -qw "$2"; }

@@ -227,6 +227,9 @@ heal_host() {
     while read -r p; do in_host "$i" kill -KILL "$p" 2> /dev/null < /dev/null || true; done < "$R/helpers.n$i"
     rm "$R/helpers.n$i"
   fi
+  for p in delay tap vpn; do
+    if [ -e "$R/sw-$p$i.pid" ]; then kill -KILL "$(cat "$R/sw-$p$i.pid")" 2> /dev/null || true; rm "$R/sw-$p$i.pid"; fi
+  done
   reset_host_files "$i"
   in_net "$i" nft flush ruleset
   for p in $(in_net "$i" ip -o link show | awk -F': ' '{sub(/@.*/, "", $2); print $2}'); do
