@@ -123,10 +123,49 @@ def peer_gap(*more):
     return act
 
 
-def garbage(lab):
-    """A peer whose `distdoctor` prints rubbish without end."""
-    args = ["--launch", "sh -c 'test {host} != node2 && exec ssh {host} \"$@\"; exec cat /dev/urandom' --"]
-    return gap_names(lab.check([*PEERS, *BUDGET, *args]), "node2")
+LAUNCHER = """#!/bin/bash
+host=$1; shift
+[ "$host" = node2 ] && exec %s
+exec ssh "$host" "$@"
+"""
+
+
+def odd_launcher(words):
+    """node2's end of the channel is another program."""
+    def act(lab):
+        lab.write_shared("launch.sh", LAUNCHER % words)
+        report = lab.check([*PEERS, *BUDGET, "--launch", "bash %s/launch.sh {host}" % lab.shared])
+        return gap_names(report, "node2")
+    return act
+
+
+def healthy(lab):
+    """In spite of what was injected: everything seen, nothing found."""
+    report = lab.check(PEERS)
+    if report.trouble:
+        return report.trouble
+    return "exit %s, %s" % (report.status, report.loud()) if report.status or report.loud() else None
+
+
+def read_only(lab):
+    for host in range(lab.hosts):
+        lab.run(host, ["mount", "-o", "remount,bind,ro", "/"])
+    return healthy(lab)
+
+
+def full_disk(lab):
+    for host in range(lab.hosts):
+        lab.run(host, ["sh", "-c", "mount -t tmpfs -o size=4k full /tmp; mount -t tmpfs -o size=4k full /var/tmp; "
+                       "cat /dev/zero > /tmp/full; cat /dev/zero > /var/tmp/full"])
+    return healthy(lab)
+
+
+def short_budget(lab):
+    """Nothing answers and little time: an answer all the same."""
+    report = lab.check([*PEERS, "--budget", "3"])
+    if report.trouble:
+        return report.trouble
+    return "took %.1f s" % report.seconds if report.seconds > 8 else None
 
 
 def all_blind(lab):
@@ -143,7 +182,13 @@ TROUBLE = [
     Trouble("peer-ssh-refused", peer_gap(), ("fault node2 ssh-down",)),
     Trouble("peer-ssh-silent", peer_gap(), ("fault node2 ssh-silent",)),
     Trouble("peer-ssh-key", peer_gap(), ("fault node2 ssh-key",)),
-    Trouble("peer-prints-garbage", garbage),
+    Trouble("peer-prints-garbage", odd_launcher("cat /dev/urandom")),
+    Trouble("peer-prints-forever", odd_launcher("yes please read the wiki")),
+    Trouble("peer-says-nothing", odd_launcher("sleep 100")),
+    Trouble("peer-ends-at-once", odd_launcher("false")),
+    Trouble("short-budget", short_budget, ("fault node1 drop-from 10.10.0.10", "fault node2 ssh-silent")),
+    Trouble("read-only-disk", read_only),
+    Trouble("full-disk", full_disk),
     Trouble("all-peers-unreachable", all_blind, ("fault node1 ssh-down", "fault node2 ssh-down")),
     Trouble("ctrl-c", interrupt),
 ]
