@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # What can be broken. One function a kind, `fault_KIND INDEX ARG ...`; the comment above is its help.
 
 NFT_BASE='table inet lab {

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # Making and removing the hosts: switches, wires, files, sshd. Read by nslab.
 
 lab_up() {

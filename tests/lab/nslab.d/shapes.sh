@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # What is different but healthy. One function a kind, `shape_KIND INDEX ARG ...`; the comment above is its help.
 
 # only eth0: no fast link, no docker0
