@@ -12,7 +12,7 @@ packages_of() {
       firewalld dnsmasq-base conntrack python3 python3-jsonschema python3-torch ;;
     lint) echo doctest-dev git clang-19 clang-format-19 clang-tidy-19 shellcheck ;;
     fuzz) echo clang-19 libclang-rt-19-dev ;;
-    bench) echo openssh-server openssh-client python3 ;;
+    bench) echo iproute2 procps ethtool nftables openssh-server openssh-client python3 ;;
   esac
 }
 
