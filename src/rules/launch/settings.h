@@ -16,6 +16,9 @@ namespace distdoctor::rules {
 using distdoctor::may_leave_a_process;  // base/secrets.h
 // Those of one rank: RANK, LOCAL_RANK, ... which do not travel from the coordinator to the peers.
 bool per_rank(std::string_view name);
+// What srun or `mpirun -x` would hand to every rank: MASTER_*, WORLD_SIZE, NNODES, NCCL_*, GLOO_*,
+// TORCH_*, UCX_*, FI_*, ...
+bool shared_by_all(std::string_view name);
 
 // What the coordinator knows before any node was asked: command line, options, own environment.
 struct Said {
