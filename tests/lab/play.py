@@ -154,6 +154,8 @@ def apply_fix(lab, row, job, finding, result):
         cells.append("manual")
         job = cured(lab, row, job) if job else lab.apply(row.cure)
     result.fix = "; ".join(cells)
+    with open(lab.path("fix.txt"), "w") as f:
+        f.write("\n".join(cells) + "\n")
     return job
 
 
