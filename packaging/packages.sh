@@ -8,8 +8,8 @@ packages_of() {
       nlohmann-json3-dev libnl-3-dev libnl-route-3-dev libnl-idiag-3-dev ;;
     unit) echo doctest-dev iproute2 ;;
     cli) echo binutils python3 python3-jsonschema ;;
-    lab) echo iproute2 iputils-ping procps ethtool dbus openssh-server openssh-client nftables iptables ufw \
-      firewalld dnsmasq-base conntrack python3 python3-jsonschema python3-torch ;;
+    lab) echo iproute2 iputils-ping iputils-arping procps ethtool openssh-server openssh-client \
+      nftables iptables ufw firewalld dbus-daemon conntrack python3 python3-jsonschema python3-torch ;;
     lint) echo doctest-dev git clang-19 clang-format-19 clang-tidy-19 shellcheck ;;
     fuzz) echo clang-19 libclang-rt-19-dev ;;
     bench) echo iproute2 procps ethtool nftables openssh-server openssh-client python3 ;;
