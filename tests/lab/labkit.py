@@ -217,6 +217,7 @@ class Lab:
         self.name, self.hosts, self.folder = name, hosts, folder
         self.tools, self.nets = tools, None
         self.shared = "/run/nslab-%s/shared" % name
+        self.distdoctor = "/run/nslab-%s/bin/distdoctor" % name  # as its hosts see it
         self.counter = itertools.count()
         self.children = set()
         shutil.rmtree(folder, ignore_errors=True)
@@ -303,7 +304,7 @@ class Lab:
         """`distdoctor check ARGS -o json` on a host: a Report."""
         begun = time.monotonic()
         # The options stand before a `-- COMMAND`.
-        argv = ["/run/nslab-%s/bin/distdoctor" % self.name, "check", "-o", "json", *args]
+        argv = [self.distdoctor, "check", "-o", "json", *args]
         status, out, err = self.run(host, argv, timeout=limit, user=user)
         report = Report(argv, status, out, err, time.monotonic() - begun)
         with open(self.path("check-%d.txt" % next(self.counter)), "w") as f:

@@ -9,7 +9,21 @@ def gloo(**env):
     return Job(env=env)
 
 
+TORCHRUN = ("--nnodes", "2", "--nproc_per_node", "1", "--monitor_interval", "1")
+STATIC = (*TORCHRUN, "--master_addr", "node0", "--master_port", "29500", "--node_rank")
+C10D = (*TORCHRUN, "--rdzv_backend", "c10d", "--rdzv_id", "j1", "--rdzv_endpoint", "node0:29400")
+
+
+def torchrun(*args):
+    """A job under torchrun, and `check` told by its launch line on node0."""
+    line = [a.replace("{i}", "0") for a in args]
+    return {"job": Job("torchrun", args=args, deadline=25),
+            "check": ("--peers", "node0,node1", "--", "torchrun", *line, "train.py")}
+
+
 SHAPES = [
+    Shape("healthy-torchrun", **torchrun(*STATIC, "{i}")),
+    Shape("healthy-torchrun-c10d", **torchrun(*C10D)),
     Shape("healthy-two-nics"),
     Shape("healthy-two-nics-nccl", job=NCCL),
     Shape("healthy-no-settings", check=("--peers", "node0,node1")),

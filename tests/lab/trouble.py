@@ -1,14 +1,18 @@
 """`check` under bad treatment: it ends within its budget, with the rest of the answer, and names the peer."""
+import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import time
 
+from labkit import Job
 from rows import Trouble
 
 PEERS = ("--peers", "node0,node1,node2", "--master", "node0:29500")
 BUDGET = ("--budget", "15")
+NCCL = Job("nccl")
 LIMIT_S = 25  # the budget and a busy machine
 
 
@@ -41,7 +45,7 @@ def agents(lab, host):
 
 
 def start_check(lab, *args):
-    argv = ["/run/nslab-%s/bin/distdoctor" % lab.name, "check", "-o", "json", *args]
+    argv = [lab.distdoctor, "check", "-o", "json", *args]
     return lab.popen(0, argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -176,7 +180,24 @@ def all_blind(lab):
     return None if report.status == 3 else "exit %s, expected 3" % report.status
 
 
+def env_makes_it_right(lab):
+    """What `env` prints, evaluated by a shell, makes the job pass that hangs without it."""
+    if lab.play(NCCL).word == "pass":
+        return "the fault does not hurt the job"
+    argv = [lab.distdoctor, "env", "--peers", "node0,node1,node2", "--master", "node0:29500"]
+    status, out, err = lab.run(0, argv, timeout=LIMIT_S)
+    shell = ["env", "-i", "bash", "-c", 'eval "$0"; export -p', out]
+    names = lab.run(0, shell)[1]
+    exports = dict(re.findall(r'^declare -x (\w+)="(.*)"$', names, re.M))
+    env = {k: v for k, v in exports.items() if k.startswith(("NCCL_", "GLOO_"))}
+    if not env:
+        return "env: status %s, %s" % (status, (err or out).strip()[-200:])
+    outcome = lab.play(dataclasses.replace(NCCL, env=env), 4)
+    return None if outcome.word in ("pass", "skip") else "with %s the job: %s" % (env, outcome.word)
+
+
 TROUBLE = [
+    Trouble("env-makes-it-right", env_makes_it_right, ("fault all first-link br-f00ba4 172.18.0.1/16",)),
     Trouble("peer-stopped-midway", hit_agent(signal.SIGSTOP)),
     Trouble("peer-killed-midway", hit_agent(signal.SIGKILL)),
     Trouble("peer-ssh-refused", peer_gap(), ("fault node2 ssh-down",)),
