@@ -1,0 +1,114 @@
+// Which processes belong to the job, and which node rank 0 is on. Look-ups, no judgement.
+#pragma once
+
+#include <distdoctor/setting_text.h>
+
+#include "where.h"
+
+#include <iterator>
+
+namespace distdoctor::checks {
+
+inline std::optional<std::string> variable(const TrainingProcess& process, const char* name) {
+  if (!process.env.known()) return std::nullopt;
+  const auto found = process.env->find(name);
+  if (found == process.env->end()) return std::nullopt;
+  return found->second;
+}
+
+inline std::string environ_command(int pid, std::string_view name) {
+  return fmt::format("tr '\\0' '\\n' < /proc/{}/environ | grep ^{}=", pid, name);
+}
+
+// To see the launcher call again.
+inline std::string launch_command(const Launch& launch) {
+  const std::string& where = launch.origin.where;
+  if (where.starts_with("pid ")) {
+    return fmt::format("tr '\\0' ' ' < /proc/{}/cmdline", where.substr(4));
+  }
+  const auto colon = where.rfind(':');
+  if (colon == std::string::npos || colon == 0) return "history | grep torchrun";
+  return "grep -n torchrun " + shell_quote(where.substr(0, colon));
+}
+
+struct Rank {
+  const NodeFacts* node;
+  const TrainingProcess* process;
+};
+
+// The workers that meet at this port.
+inline std::vector<Rank> ranks_at(const ClusterFacts& cluster, std::uint16_t port) {
+  std::vector<Rank> ranks;
+  for (const NodeFacts& node : cluster.nodes) {
+    if (!node.processes.known()) continue;
+    for (const TrainingProcess& process : *node.processes) {
+      const bool at_port = variable(process, "MASTER_PORT") == fmt::to_string(port);
+      if (process.role == ProcessRole::worker && at_port) ranks.push_back({&node, &process});
+    }
+  }
+  return ranks;
+}
+
+inline std::vector<Rank> ranks_of_the_job(const Case& c) {
+  const Master* master = master_of(c);
+  if (master == nullptr || !master->port) return {};
+  return ranks_at(c.cluster, *master->port);
+}
+
+// A process that its launcher left behind, alone of its job: a rest of an earlier one.
+inline bool left_over(const Case& c, const Rank& rank) {
+  const TrainingProcess& process = *rank.process;
+  const bool same_user = rank.node->identity.known() && rank.node->identity->uid == process.uid;
+  if (!same_user || !process.orphan || process.has_established_peer) return false;
+  return std::ranges::none_of(ranks_of_the_job(c), [&](const Rank& other) {
+    return variable(*other.process, "RANK") != variable(process, "RANK");
+  });
+}
+
+// --- rank 0 ---
+
+struct RankZero {
+  const NodeFacts* node;
+  std::string how;      // "pid 4711 has RANK=0"
+  std::string command;  // to see the same
+};
+
+inline std::vector<RankZero> rank_zero_processes(const Case& c) {
+  std::vector<RankZero> found;
+  for (const Rank& rank : ranks_of_the_job(c)) {
+    if (variable(*rank.process, "RANK") != "0" || left_over(c, rank)) continue;
+    const int pid = rank.process->pid;
+    found.push_back(
+        {rank.node, fmt::format("pid {} has RANK=0", pid), environ_command(pid, "RANK")});
+  }
+  return found;
+}
+
+inline bool is_torchrun(const Launch& launch) {
+  return launch.kind == LauncherKind::torchrun || launch.kind == LauncherKind::torch_launch;
+}
+
+// Only a torchrun that was seen running: the line that a user typed for us may be another node's.
+inline std::vector<RankZero> rank_zero_launches(const Case& c) {
+  std::vector<RankZero> found;
+  for (const Launch& launch : c.cluster.job.launches) {
+    const NodeFacts* node = find_node(c.cluster, launch.origin.node);
+    if (node == nullptr || !is_torchrun(launch) || launch.node_rank != 0) continue;
+    found.push_back({node, fmt::format("torchrun --node_rank 0 ({})", origin_text(launch.origin)),
+                     "pgrep -af node_rank"});
+  }
+  return found;
+}
+
+// None when nothing tells, or two things disagree. That rank 0 is on the first peer is customary
+// and proves nothing.
+inline std::optional<RankZero> rank_zero(const Case& c) {
+  auto found = rank_zero_processes(c);
+  std::ranges::move(rank_zero_launches(c), std::back_inserter(found));
+  const bool agree = std::ranges::all_of(
+      found, [&](const RankZero& other) { return other.node == found.front().node; });
+  if (found.empty() || !agree) return std::nullopt;
+  return found.front();
+}
+
+}  // namespace distdoctor::checks

@@ -1,0 +1,166 @@
+// Where MASTER_ADDR leads, as each node sees it. Look-ups that the checks of this folder share; no
+// judgement.
+#pragma once
+
+#include <distdoctor/judge.h>
+#include <distdoctor/quote.h>
+#include <distdoctor/views.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace distdoctor::checks {
+
+inline const Master* master_of(const Case& c) {
+  return c.cluster.predicted.master ? &*c.cluster.predicted.master : nullptr;
+}
+
+// One node alone needs nobody to meet; neither does `torchrun --standalone`.
+inline bool meets_others(const Case& c) {
+  return c.cluster.nodes.size() > 1 &&
+         std::ranges::none_of(c.cluster.job.launches, &Launch::standalone);
+}
+
+inline std::string master_name(const Master& master) {
+  return master.endpoint ? "--rdzv_endpoint" : "MASTER_ADDR";
+}
+
+inline bool only_the_jobs_shell_knows(std::string_view text) {
+  return text.find('$') != std::string_view::npos;
+}
+
+// --- names ---
+
+enum class Answer : std::uint8_t { unknown, nothing, silence, found };
+
+// What a node makes of the master's name. `unknown` has left a gap behind.
+struct View {
+  const NodeFacts* node = nullptr;
+  std::string host = {};
+  Answer answer = Answer::unknown;
+  std::vector<Address> addresses = {};
+};
+
+inline bool means_loopback_everywhere(std::string_view host) {
+  return host == "localhost" || host.ends_with(".localhost");  // RFC 6761
+}
+
+inline View view_from(const NodeFacts& node, const std::string& host, Judge& judge) {
+  View view{.node = &node, .host = host};
+  auto literal = Address::parse(means_loopback_everywhere(host) ? "127.0.0.1" : host);
+  if (literal) {
+    view.answer = Answer::found;
+    view.addresses = {*std::move(literal)};
+    return view;
+  }
+  const auto* names = judge.see(node, "names", node.names);
+  if (names == nullptr) return view;
+  const auto row = std::ranges::find(*names, host, &Resolution::name);
+  if (row == names->end()) {
+    static const Observed<bool> never = Unknown{.text = "this name was not asked for"};
+    judge.see(node, "names." + host, never);
+    return view;
+  }
+  if (!row->all.known() && row->all.why().kind == Why::timed_out) {
+    view.answer = Answer::silence;
+  } else if (const auto* all = judge.see(node, "names." + host, row->all)) {
+    view.answer = all->empty() ? Answer::nothing : Answer::found;
+    view.addresses = *all;
+  }
+  return view;
+}
+
+// MASTER_ADDR as this node has it: its own processes or launcher may say something else.
+inline std::string host_said_on(const Case& c, const NodeFacts& node) {
+  const Master& master = *master_of(c);
+  const Prediction* prediction = find_prediction(c.cluster, node.host);
+  if (master.endpoint || prediction == nullptr) return master.host;
+  const Setting* said = find_setting(*prediction, "MASTER_ADDR");
+  const bool own =
+      said != nullptr && said->origin.node == node.host && is_the_jobs_own(said->origin.source);
+  return own ? said->value : master.host;
+}
+
+inline std::vector<View> views_of_master(const Case& c, Judge& judge) {
+  std::vector<View> views;
+  for (const NodeFacts& node : c.cluster.nodes) {
+    views.push_back(view_from(node, host_said_on(c, node), judge));
+  }
+  return views;
+}
+
+// --- addresses ---
+
+inline bool has_address(const NodeFacts& node, const Address& address) {
+  return node.links.known() && find_address(*node.links, address).has_value();
+}
+
+inline bool all_links_seen(const ClusterFacts& cluster) {
+  return std::ranges::all_of(cluster.nodes,
+                             [](const NodeFacts& node) { return node.links.known(); });
+}
+
+// Every dial from a node to an address, whatever the port and purpose.
+inline std::vector<const Dial*> dials_to(const ClusterFacts& cluster,
+                                         std::string_view from,
+                                         const Address& address) {
+  std::vector<const Dial*> dials;
+  for (const PairFacts& pair : cluster.pairs) {
+    if (pair.from != from) continue;
+    for (const Dial& dial : pair.dials) {
+      if (dial.address == address) dials.push_back(&dial);
+    }
+  }
+  return dials;
+}
+
+inline bool connects(const Dial* dial) {
+  return dial->outcome == Outcome::ok;
+}
+
+// The peer that an address leads to from a node: the node itself when it has the address. Null for
+// a stranger's and for nobody's.
+inline const NodeFacts* peer_at(const ClusterFacts& cluster,
+                                const NodeFacts& from,
+                                const Address& address) {
+  if (address.loopback() || address.unspecified() || has_address(from, address)) return &from;
+  const auto owner = std::ranges::find_if(
+      cluster.nodes, [&](const NodeFacts& node) { return has_address(node, address); });
+  return owner == cluster.nodes.end() ? nullptr : &*owner;
+}
+
+// The peers, or foreign addresses, that a view may end at. Empty: nobody can say.
+inline std::set<std::string> places(const ClusterFacts& cluster, const View& view) {
+  std::set<std::string> all;
+  for (const Address& address : view.addresses) {
+    const NodeFacts* peer = peer_at(cluster, *view.node, address);
+    if (peer != nullptr) {
+      all.insert(peer->host);
+    } else if (!all_links_seen(cluster) ||
+               std::ranges::any_of(dials_to(cluster, view.node->host, address), connects)) {
+      return {};  // an unseen node's, or translated on its way to one of them
+    } else {
+      all.insert(address.text());
+    }
+  }
+  return all;
+}
+
+inline std::string list_of(const std::vector<Address>& addresses) {
+  std::vector<std::string> texts;
+  for (const Address& address : addresses) texts.push_back(address.text());
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+inline bool all_loopback(const View& view) {
+  return view.answer == Answer::found && std::ranges::all_of(view.addresses, &Address::loopback);
+}
+
+}  // namespace distdoctor::checks

@@ -1,0 +1,294 @@
+#include "checks/rendezvous/jobs.h"
+#include "support/check_cases.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+using Lines = std::vector<std::string>;
+
+Verdict fault(const char* code,
+              const char* says,
+              const Lines& blamed,
+              const Lines& evidence,
+              const Lines& fixes = {"*: MASTER_ADDR=10.10.0.10"}) {
+  return {.code = code,
+          .severity = blocker,
+          .certainty = proved,
+          .symptom = Symptom::hang,
+          .says = says,
+          .blamed = blamed,
+          .evidence = evidence,
+          .fixes = fixes};
+}
+Verdict less_sure(Certainty certainty, Verdict verdict) {
+  verdict.certainty = certainty;
+  return verdict;
+}
+// node0 MASTER_ADDR.NAME: seen, not expected; getent ...
+std::string name(int node, const char* host, const std::string& seen, const std::string& expected) {
+  return "node" + std::to_string(node) + " MASTER_ADDR." + host + ": " + seen + ", not " +
+         expected + "; getent ahosts " + host;
+}
+
+void nobody_answers(World& w, Outcome outcome) {
+  set_master(w, "10.10.0.99");
+  for (const std::size_t i : {0U, 1U, 2U, 3U}) dial_master(w, i, "", "10.10.0.99", outcome);
+}
+std::string no_answer(int node, const char* outcome) {
+  return "node" + std::to_string(node) + " MASTER_ADDR.10.10.0.99: 10.10.0.99: " + outcome +
+         ", not an address of a peer; ping -c 1 10.10.0.99; ip neigh show 10.10.0.99";
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy", [](World&) {}},
+    {"nothing was said", [](World& w) { w.cluster.predicted.master = {}; }},
+
+    {"one node cannot resolve the name",
+     [](World& w) { resolve_to(w, 2, "node0", {}); },
+     {fault("rendezvous-addr-unresolvable",
+            "node2 cannot resolve MASTER_ADDR node0",
+            {"node2"},
+            {name(2, "node0", "no address", "10.10.0.10, as on node0")})}},
+    {"the resolver is silent",
+     [](World& w) {
+       World::change(w.node(2).names, [](std::vector<Resolution>& rows) {
+         rows[0].all = Unknown{.kind = Why::timed_out, .text = "getent: 2 s"};
+       });
+     },
+     {less_sure(
+         likely,
+         fault(
+             "rendezvous-addr-unresolvable",
+             "node2 cannot resolve",
+             {"node2"},
+             {name(
+                 2, "node0", "no answer from the resolver in time", "10.10.0.10, as on node0")}))}},
+    {"nobody knows the name",
+     [](World& w) {
+       set_master(w, "nodeX");
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) resolve_to(w, i, "nodeX", {});
+     },
+     {fault("rendezvous-addr-unresolvable",
+            "node0, node1, node2, node3 cannot resolve MASTER_ADDR nodeX",
+            {"node0", "node1", "node2", "node3"},
+            {name(0, "nodeX", "no address", "an address of rank 0's node"),
+             name(1, "nodeX", "no address", "an address of rank 0's node"),
+             name(2, "nodeX", "no address", "an address of rank 0's node"),
+             name(3, "nodeX", "no address", "an address of rank 0's node")})}},
+    {"a resolver that could not be run is a gap",
+     [](World& w) {
+       World::change(w.node(2).names, [](std::vector<Resolution>& rows) {
+         rows[0].all = Unknown{.kind = Why::failed, .text = "getent: not found"};
+       });
+     },
+     {},
+     {"node2 names.node0"}},
+    {"a name that nobody looked up is a gap",
+     [](World& w) {
+       World::change(w.node(2).names, [](std::vector<Resolution>& rows) { rows.clear(); });
+     },
+     {},
+     {"node2 names.node0"}},
+    {"near miss: only the job's shell knows the name",
+     [](World& w) { set_master(w, "$(hostname)"); }},
+
+    {"the name leads one node to another peer",
+     [](World& w) { resolve_to(w, 1, "node0", {"10.10.0.12"}); },
+     {fault("rendezvous-addr-split",
+            "node0 leads node1 to another machine",
+            {"node1"},
+            {name(1, "node0", "10.10.0.12 (node2)", "an address of node0")})}},
+    {"the name leads one node to a stranger",
+     [](World& w) { resolve_to(w, 1, "node0", {"10.10.0.99"}); },
+     {fault("rendezvous-addr-split",
+            "leads node1 to another",
+            {"node1"},
+            {name(1, "node0", "10.10.0.99 (no peer's)", "an address of node0")})}},
+    {"a name of no peer: most nodes are taken to be right",
+     [](World& w) {
+       set_master(w, "head", "node0");
+       for (const std::size_t i : {0U, 1U, 2U}) resolve_to(w, i, "head", {"10.10.0.10"});
+       resolve_to(w, 3, "head", {"10.10.0.11"});
+     },
+     {less_sure(likely,
+                fault("rendezvous-addr-split",
+                      "head leads node3 to another",
+                      {"node3"},
+                      {name(3, "head", "10.10.0.11 (node1)", "an address of node0")}))}},
+    {"a tie is settled by custom, and is only possible",
+     [](World& w) {
+       set_master(w, "head", "node0");
+       for (const std::size_t i : {0U, 1U}) resolve_to(w, i, "head", {"10.10.0.11"});
+       for (const std::size_t i : {2U, 3U}) resolve_to(w, i, "head", {"10.10.0.10"});
+     },
+     {less_sure(possible,
+                fault("rendezvous-addr-split",
+                      "head leads node0, node1 to another",
+                      {"node0", "node1"},
+                      {name(0, "head", "10.10.0.11 (node1)", "an address of node0"),
+                       name(1, "head", "10.10.0.11 (node1)", "an address of node0")}))}},
+    {"near miss: two names of one machine, eth0 and eth1",
+     [](World& w) {
+       resolve_to(w, 1, "node0", {"10.20.0.10"});
+       resolve_to(w, 2, "node0", {"10.10.0.10", "10.20.0.10"});
+     }},
+    {"near miss: the master's own name is 127.0.1.1 at home",
+     [](World& w) { resolve_to(w, 0, "node0", {"127.0.1.1"}); }},
+    {"near miss: a translated address that answers",
+     [](World& w) {
+       resolve_to(w, 1, "node0", {"203.0.113.7"});
+       dial_master(w, 1, "node0", "203.0.113.7", Outcome::ok);
+     }},
+    {"near miss: a peer whose links nobody saw may have the address",
+     [](World& w) {
+       resolve_to(w, 1, "node0", {"10.10.0.77"});
+       w.node(3).links = Unknown{.kind = Why::timed_out, .text = "5 s"};
+     },
+     {},
+     {"node3 net.links"}},
+
+    {"the name is loopback on a worker",
+     [](World& w) { resolve_to(w, 1, "node0", {"127.0.1.1"}); },
+     {fault("rendezvous-addr-loopback",
+            "on node1 MASTER_ADDR node0 means the node itself",
+            {"node1"},
+            {name(1, "node0", "127.0.1.1, loopback", "an address of node0")})}},
+    {"localhost",
+     [](World& w) { set_master(w, "localhost"); },
+     {fault("rendezvous-addr-loopback",
+            "on node0, node1, node2, node3 MASTER_ADDR localhost means",
+            {"node0", "node1", "node2", "node3"},
+            {name(0, "localhost", "127.0.0.1, loopback", "an address of node0"),
+             name(1, "localhost", "127.0.0.1, loopback", "an address of node0"),
+             name(2, "localhost", "127.0.0.1, loopback", "an address of node0"),
+             name(3, "localhost", "127.0.0.1, loopback", "an address of node0")})}},
+    {"::1 with rank 0 seen: its node is at home",
+     [](World& w) {
+       set_master(w, "::1");
+       add_rank(w, 1, 0);
+     },
+     {fault("rendezvous-addr-loopback",
+            "on node0, node2, node3 MASTER_ADDR ::1 means",
+            {"node0", "node2", "node3"},
+            {name(0, "::1", "::1, loopback", "an address of node1"),
+             name(2, "::1", "::1, loopback", "an address of node1"),
+             name(3, "::1", "::1, loopback", "an address of node1")},
+            {"*: MASTER_ADDR=10.10.0.11"})}},
+    {"near miss: localhost on one node alone",
+     [](World& w) {
+       set_master(w, "localhost");
+       w.cluster.nodes.resize(1);
+     }},
+    {"near miss: --standalone",
+     [](World& w) {
+       set_master(w, "localhost");
+       w.cluster.job.launches = {{.kind = LauncherKind::torchrun, .standalone = true}};
+     }},
+
+    {"rank 0 runs elsewhere",
+     [](World& w) {
+       set_master(w, "node1", "node1");
+       add_rank(w, 0, 0);
+       add_rank(w, 1, 1);
+     },
+     {fault("rendezvous-addr-other-node",
+            "MASTER_ADDR node1 leads to node1, but rank 0 is on node0",
+            {"node0", "node1"},
+            {"node0 rank 0: pid 4000 has RANK=0, not on node1; tr '\\0' '\\n' < "
+             "/proc/4000/environ | grep ^RANK="})}},
+    {"a running torchrun tells as well",
+     [](World& w) {
+       set_master(w, "node1", "node1");
+       w.cluster.job.launches = {
+           {.kind = LauncherKind::torchrun,
+            .origin = {.source = Source::process, .node = "node2", .where = "pid 77"},
+            .node_rank = 0,
+            .master_addr = "node1"}};
+     },
+     {fault("rendezvous-addr-other-node",
+            "rank 0 is on node2",
+            {"node2", "node1"},
+            {"node2 rank 0: torchrun --node_rank 0 (pid 77 on node2), not on node1; "
+             "pgrep -af node_rank"},
+            {"*: (manual)"})}},
+    {"near miss: nothing tells where rank 0 is", [](World& w) { set_master(w, "node1", "node1"); }},
+    {"near miss: the launch line in the user's hand may be another node's",
+     [](World& w) {
+       set_master(w, "node1", "node1");
+       w.cluster.job.launches = {{.kind = LauncherKind::torchrun,
+                                  .origin = {.source = Source::command_line, .where = "--"},
+                                  .node_rank = 0}};
+     }},
+    {"near miss: two processes say that they are rank 0",
+     [](World& w) {
+       set_master(w, "node1", "node1");
+       add_rank(w, 0, 0);
+       add_rank(w, 2, 0);
+     }},
+    {"near miss: rank 0 of another job",
+     [](World& w) {
+       set_master(w, "node1", "node1");
+       add_rank(w, 0, 0, {{"MASTER_PORT", "29511"}});
+     }},
+    {"near miss: what an earlier job left behind",
+     [](World& w) {
+       set_master(w, "node1", "node1");
+       add_rank(w, 0, 0, {}, [](TrainingProcess& p) { p.orphan = true; });
+     }},
+    {"near miss: the name is 127.0.1.1 on rank 0's own node",
+     [](World& w) {
+       add_rank(w, 0, 0);
+       resolve_to(w, 0, "node0", {"127.0.1.1"});
+     }},
+
+    {"nobody has the address",
+     [](World& w) { nobody_answers(w, Outcome::host_unreachable); },
+     {less_sure(likely,
+                fault("rendezvous-addr-nobody",
+                      "MASTER_ADDR 10.10.0.99 is no peer's address, and nothing answers there",
+                      {},
+                      {no_answer(0, "host unreachable"), no_answer(1, "host unreachable"),
+                       no_answer(2, "host unreachable"), no_answer(3, "host unreachable")}))}},
+    {"near miss: a machine is there, if none of ours",
+     [](World& w) { nobody_answers(w, Outcome::refused); }},
+    {"near miss: no peer's, and nobody tried", [](World& w) { set_master(w, "10.10.0.99"); }},
+    {"near miss: an unreached peer may have it",
+     [](World& w) {
+       nobody_answers(w, Outcome::timed_out);
+       w.node(3).links = Unknown{.text = "not reached"};
+     },
+     {},
+     {"node3 net.links"}},
+
+    {"0.0.0.0",
+     [](World& w) { set_master(w, "0.0.0.0"); },
+     {fault("rendezvous-addr-wildcard",
+            "MASTER_ADDR is 0.0.0.0: every node takes that for itself",
+            {},
+            {name(0, "0.0.0.0", "0.0.0.0", "an address of rank 0's node")})}},
+    {"::",
+     [](World& w) { set_master(w, "::"); },
+     {fault("rendezvous-addr-wildcard",
+            "is :::",
+            {},
+            {name(0, "::", "::", "an address of rank 0's node")})}},
+
+    {"near miss: torchrun's endpoint decides for itself who hosts",
+     [](World& w) {
+       set_master(w, "localhost");
+       w.cluster.predicted.master->endpoint = true;
+     }},
+};
+
+TEST_CASE("rendezvous/master_addr") {
+  run_cases("rendezvous/master_addr", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing
