@@ -104,6 +104,9 @@ struct EnumNames<Use> {
 struct JobSpec {
   std::vector<std::string> peers = {};  // as given, in order; the identity of a node
   Settings settings = {};               // what the coordinator knows; shared with every peer
+  // RANK, LOCAL_RANK, SLURM_PROCID, ... of the one rank that the command line or a launcher's
+  // environment around us describes. They hold for no other rank, so they do not travel.
+  Settings rank_settings = {};
   // Set by the job to what only its own shell knows, as written ("$(scontrol show ...)"). Neither a
   // value nor absent: whoever misses a setting looks here before saying so.
   Settings unresolved = {};
@@ -152,6 +155,7 @@ template <class V, Is<JobSpec> T>
 void fields(V& v, T& x) {
   v("peers", x.peers);
   v("settings", x.settings);
+  v("rank_settings", x.rank_settings);
   v("unresolved", x.unresolved);
   v("launches", x.launches);
   v("nccl", x.nccl);

@@ -74,6 +74,19 @@ void lay_environment(const Settings& environment, bool launcher, JobSpec& job) {
   lay(layer, job);
 }
 
+// Of the command line, else of the launcher that started us; never a mixture of both.
+void lay_rank(const Said& said, JobSpec& job) {
+  for (const auto& [name, setting] : said.command.settings) {
+    if (per_rank(name)) job.rank_settings.emplace(name, setting);
+  }
+  if (!job.rank_settings.empty() || !said.command.launches.empty()) return;
+  for (const auto& [name, setting] : said.environment) {
+    if (!per_rank(name) || !made_by_launcher(name, said.environment)) continue;
+    Setting& mine = job.rank_settings[name] = setting;
+    mine.origin.source = Source::launcher;
+  }
+}
+
 bool sets_nccl(const Settings& settings) {
   return std::ranges::any_of(settings, [](const auto& entry) {
     return entry.first.starts_with("NCCL_") && is_the_jobs_own(entry.second.origin.source);
@@ -179,6 +192,7 @@ JobSpec resolve_job(const Said& said,
                     const std::vector<NodeFacts>& nodes) {
   JobSpec job{.peers = peers,
               .settings = {},
+              .rank_settings = {},
               .unresolved = said.command.unresolved,
               .launches = said.command.launches};
   std::erase_if(job.unresolved, [](const auto& entry) { return per_rank(entry.first); });
@@ -194,6 +208,7 @@ JobSpec resolve_job(const Said& said,
   // The script would take its environment's value before its own default.
   lay_environment(said.environment, false, job);
   lay(said.command.fallbacks, job);
+  lay_rank(said, job);
   deduce_use(said, nodes, live.maps_nccl, job);
   set_ranks_per_node(said, live, job);
   return job;

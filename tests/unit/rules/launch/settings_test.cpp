@@ -303,6 +303,19 @@ TEST_CASE("whose settings: what was said, seen and inherited") {
   }
 }
 
+TEST_CASE("ranks of the command line, else of the launcher around us, stay apart") {
+  World world;
+  world.environment({{"TORCHELASTIC_RUN_ID", "x"}, {"RANK", "3"}, {"HOSTNAME", "h"}});
+  CHECK(lines_of(resolve_job(world.said, {}, {}).rank_settings) ==
+        std::vector<std::string>{"RANK=3 (launcher)"});
+  world.command({{"RANK", "1"}, {"NCCL_DEBUG", "INFO"}});
+  CHECK(lines_of(resolve_job(world.said, {}, {}).rank_settings) ==
+        std::vector<std::string>{"RANK=1 (command line)"});
+  world.said.command.settings.clear();
+  world.launch({.kind = LauncherKind::torchrun});
+  CHECK(resolve_job(world.said, {}, {}).rank_settings.empty());
+}
+
 TEST_CASE("a live launch tells where it was seen") {
   World world;
   world.process(1, {{"SLURM_STEP_ID", "0"}}, ProcessRole::agent).argv = {"torchrun", "--nnodes=2",
