@@ -2,6 +2,7 @@
 #pragma once
 
 #include <distdoctor/facts.h>
+#include <distdoctor/finding.h>
 #include <distdoctor/plan.h>
 
 #include <cstdint>

@@ -4,8 +4,11 @@
 #include <distdoctor/plan.h>
 
 #include "base/deadline.h"
+#include "base/error.h"
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 namespace distdoctor::probe {
 
@@ -24,8 +27,14 @@ class Listeners {
   std::unique_ptr<State> state_;
 };
 
-DialAnswer dial(const DialRequest& request, Deadline deadline);
-PathAnswer measure_paths(const PathRequest& request, Deadline deadline);
+// What a node's kernel knows of the way to others (Machine::route_to, Machine::neighbours).
+struct Lookups {
+  std::function<Result<RouteAnswer>(const Address& destination)> route_to;
+  std::function<Result<std::vector<Neighbour>>()> neighbours;
+};
+
+DialAnswer dial(const DialRequest& request, const Lookups& look_up, Deadline deadline);
+PathAnswer measure_paths(const PathRequest& request, const Lookups& look_up, Deadline deadline);
 DuplicateAnswer find_duplicates(const DuplicateRequest& request, Deadline deadline);
 
 }  // namespace distdoctor::probe
