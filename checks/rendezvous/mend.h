@@ -86,8 +86,8 @@ inline std::optional<std::uint16_t> free_port(const NodeFacts& node, std::uint16
 // torchrun ignores MASTER_ADDR and MASTER_PORT of its environment: its flags decide.
 inline std::string flag_of(const Case& c, std::string_view setting) {
   const bool addr = setting == "MASTER_ADDR";
+  if (master_of(c) != nullptr && master_of(c)->endpoint) return "--rdzv_endpoint";
   for (const Launch& launch : c.cluster.job.launches) {
-    if (!launch.rdzv_endpoint.empty()) return "--rdzv_endpoint";
     if (!launch.master_addr.empty() && launch.kind == LauncherKind::accelerate) {
       return addr ? "--main_process_ip" : "--main_process_port";
     }

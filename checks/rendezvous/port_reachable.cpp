@@ -1,0 +1,392 @@
+// Every node must be able to connect to MASTER_ADDR:MASTER_PORT.
+#include <distdoctor/check.h>
+
+#include "dialled.h"
+#include "mend.h"
+
+#include <map>
+#include <utility>
+
+namespace distdoctor::checks {
+namespace {
+
+using Readings = std::vector<Reading>;
+
+std::string end_point(const Dial& dial) {
+  const std::string address = dial.address.text();
+  return fmt::format("{}:{}", dial.address.v6 ? "[" + address + "]" : address, dial.port);
+}
+
+std::string senders(const Readings& readings) {
+  std::vector<std::string> hosts;
+  for (const Reading& reading : readings) hosts.push_back(reading.from->host);
+  return fmt::format("{}", fmt::join(hosts, ", "));
+}
+
+std::string target_name(const Reading& reading) {
+  return reading.target == nullptr ? reading.dial->address.text() : reading.target->host;
+}
+
+// --- evidence ---
+
+std::string trace(const Dial& dial) {
+  if (dial.syn_arrived.known() && *dial.syn_arrived) return "; the first packet arrived there";
+  if (dial.syn_left.known() && !*dial.syn_left) return "; the first packet did not leave";
+  if (dial.syn_arrived.known()) return "; the first packet did not arrive there";
+  return "";
+}
+
+Evidence dialled(const Reading& reading, std::string expected) {
+  const Dial& dial = *reading.dial;
+  return {.node = reading.from->host,
+          .fact = "dial " + end_point(dial),
+          .observed = fmt::format(
+              "{}{}{}{}", slug(dial.outcome), dial.error.empty() ? "" : " (" + dial.error + ")",
+              dial.ours ? " while our own listener was there" : "", trace(dial)),
+          .expected = std::move(expected),
+          .command = fmt::format("nc -vz -w 3 {} {}", dial.address.text(), dial.port)};
+}
+
+// --- whom it is about ---
+
+// The sender or the master where the packets were seen to end; the master when several fail there
+// and nobody gets through; the two ends of a single pair, which nothing tells apart.
+std::vector<std::string> blamed(const Case& c, const Readings& readings) {
+  const auto all_at = [&](Spot spot) {
+    return std::ranges::all_of(readings, [&](const Reading& row) { return row.spot == spot; });
+  };
+  const NodeFacts* target = readings.front().target;
+  const bool all_fail = readings.size() > 1 && readings.size() + 1 >= c.cluster.nodes.size();
+  const bool at_target = all_at(Spot::target) || (all_fail && !all_at(Spot::sender));
+  if (target != nullptr && at_target) return {target->host};
+  std::vector<std::string> nodes;
+  for (const Reading& reading : readings) nodes.push_back(reading.from->host);
+  if (target != nullptr && nodes.size() == 1 && !all_at(Spot::sender))
+    nodes.push_back(target->host);
+  return nodes;
+}
+
+Finding about(const Case& c, const Readings& readings, std::string code, std::string summary) {
+  Finding finding = blocker(std::move(code), std::move(summary));
+  finding.certainty = std::ranges::min(readings, {}, &Reading::certainty).certainty;
+  finding.subjects.nodes = blamed(c, readings);
+  for (const Reading& reading : readings) {
+    if (reading.target != nullptr) {
+      finding.subjects.pairs.emplace_back(reading.from->host, reading.target->host);
+    }
+    finding.evidence.push_back(dialled(reading, "a connection"));
+  }
+  return finding;
+}
+
+// --- mending ---
+
+void append(std::vector<Fix>& fixes, std::vector<Fix> more) {
+  std::ranges::move(more, std::back_inserter(fixes));
+}
+
+PortRange port_of(const Reading& reading) {
+  return {reading.dial->port, reading.dial->port};
+}
+
+// On the master, for all who fail there.
+std::vector<Fix> let_in(const Readings& readings) {
+  const Reading& first = readings.front();
+  if (first.target == nullptr) return {};
+  std::vector<Address> peers;
+  for (const Reading& reading : readings) {
+    const auto& source = reading.dial->source ? reading.dial->source : reading.dial->route.source;
+    if (source) peers.push_back(*source);
+  }
+  const auto at = first.target->links.known()
+                      ? find_address(*first.target->links, first.dial->address)
+                      : std::nullopt;
+  return open_port_fix({.node = first.target->host,
+                        .peers = peers,
+                        .ports = port_of(first),
+                        .interface = at ? at->link->name : ""});
+}
+
+std::vector<Fix> let_out(const Reading& reading) {
+  return open_port_fix({.node = reading.from->host,
+                        .peers = {reading.dial->address},
+                        .ports = port_of(reading),
+                        .interface = reading.dial->route.interface,
+                        .way = Way::out});
+}
+
+Fix ask_the_network(const Readings& readings) {
+  const Reading& first = readings.front();
+  return {.node = first.target == nullptr ? first.from->host : first.target->host,
+          .kind = Fix::Kind::manual,
+          .text = fmt::format("allow TCP to {} from {} in what lies between: a security group, a "
+                              "NetworkPolicy, the ACL of a switch or router",
+                              end_point(*first.dial), senders(readings))};
+}
+
+std::vector<Fix> open_the_way(const Readings& readings) {
+  std::vector<Fix> fixes;
+  Readings at_target;
+  Readings between;
+  for (const Reading& reading : readings) {
+    if (reading.spot == Spot::sender) append(fixes, let_out(reading));
+    if (reading.spot == Spot::target || reading.spot == Spot::unknown) at_target.push_back(reading);
+    if (reading.spot == Spot::between || reading.spot == Spot::unknown) between.push_back(reading);
+  }
+  if (!at_target.empty()) append(fixes, let_in(at_target));
+  if (!between.empty()) fixes.push_back(ask_the_network(between));
+  return fixes;
+}
+
+// --- the findings ---
+
+std::string where_it_ends(const Readings& readings, std::string_view verb) {
+  const Reading& first = readings.front();
+  const bool one_spot = std::ranges::all_of(
+      readings, [&](const Reading& reading) { return reading.spot == first.spot; });
+  const std::string target = target_name(first);
+  switch (one_spot ? first.spot : Spot::unknown) {
+    case Spot::target:
+      return fmt::format("by {} itself", target);
+    case Spot::sender:
+      return fmt::format("on {} already", senders(readings));
+    case Spot::between:
+      return fmt::format("between {} and {}", senders(readings), target);
+    case Spot::unknown:
+      break;
+  }
+  return fmt::format(
+      "by a filter on {}, or {} on the way there (security group, NetworkPolicy, "
+      "switch ACL)",
+      target, verb);
+}
+
+void report_filtered(const Case& c, const Readings& readings, Judge& judge) {
+  const bool dropped = readings.front().kind == Kind::dropped;
+  const std::string_view verb = dropped ? "dropped" : "rejected";
+  Finding finding =
+      about(c, readings, fmt::format("rendezvous-port-{}", verb),
+            fmt::format("connections from {} to MASTER_PORT {} are {} {}", senders(readings),
+                        readings.front().dial->port, verb, where_it_ends(readings, verb)));
+  finding.fix = open_the_way(readings);
+  judge.report(std::move(finding));
+}
+
+void report_unreachable(const Case& c, const Readings& readings, Judge& judge) {
+  const Reading& first = readings.front();
+  std::string why = first.excluded;
+  if (why.empty()) why = first.dial->error.empty() ? slug(first.dial->outcome) : first.dial->error;
+  Finding finding = about(c, readings, "rendezvous-port-unreachable",
+                          fmt::format("{} cannot reach MASTER_ADDR {}: {}", senders(readings),
+                                      first.dial->address.text(), why));
+  const std::string address = first.dial->address.text();
+  finding.evidence.front().command =
+      fmt::format("ip route get {}; ping -c 1 {}; ip neigh show {}", address, address, address);
+  finding.fix.push_back(
+      {.node = first.from->host,
+       .kind = Fix::Kind::manual,
+       .text = fmt::format("bring up the link or the route between {} and {}, or "
+                           "set MASTER_ADDR to an address that every node reaches",
+                           first.from->host, target_name(first))});
+  judge.report(std::move(finding));
+}
+
+void report_wrong_service(const Case& c, const Readings& readings, Judge& judge) {
+  const Reading& first = readings.front();
+  const std::string target = target_name(first);
+  Finding finding = about(c, readings, "rendezvous-wrong-service",
+                          fmt::format("something else than {} answers {} at {}", target,
+                                      senders(readings), end_point(*first.dial)));
+  finding.fix.push_back(
+      {.node = first.from->host,
+       .kind = Fix::Kind::manual,
+       .text = fmt::format("find who answers for {}: another machine with that "
+                           "address (arping -D), a proxy or service mesh, address "
+                           "translation; or set MASTER_ADDR to another address of "
+                           "{}",
+                           first.dial->address.text(), target)});
+  judge.report(std::move(finding));
+}
+
+// --- nobody listens ---
+
+// The rank of the job that has waited longest, on any node.
+std::optional<Rank> longest_waiting(const Case& c) {
+  const auto ranks = ranks_of_the_job(c);
+  if (ranks.empty()) return std::nullopt;
+  return std::ranges::max(ranks, {}, [](const Rank& rank) { return rank.process->age_s; });
+}
+
+// A process on the master that will open the port: rank 0, or torchrun's agent.
+const TrainingProcess* host_of(const NodeFacts& master) {
+  if (!master.processes.known()) return nullptr;
+  const auto found = std::ranges::find_if(*master.processes, [](const TrainingProcess& process) {
+    return process.role == ProcessRole::agent ||
+           (process.role == ProcessRole::worker && variable(process, "RANK") == "0");
+  });
+  return found == master.processes->end() ? nullptr : &*found;
+}
+
+// A job that starts may keep its workers waiting while rank 0 imports torch.
+constexpr double kStartMayTakeS = 60;
+
+void report_not_up(const Case& c, const Readings& readings, Judge& judge) {
+  const Reading& first = readings.front();
+  if (first.target == nullptr) return;  // a machine that is not ours to look into
+  if (judge.see(*first.target, "sockets", first.target->sockets) == nullptr) return;
+  if (judge.see(*first.target, "processes", first.target->processes) == nullptr) return;
+  const TrainingProcess* host = host_of(*first.target);
+  const auto waiting = longest_waiting(c);
+  const bool stuck = host == nullptr && waiting && waiting->process->age_s >= kStartMayTakeS;
+  const std::string port = fmt::to_string(first.dial->port);
+  std::string summary =
+      fmt::format("the way to MASTER_PORT {} on {} is free, nobody listens there yet", port,
+                  first.target->host);
+  if (host != nullptr) {
+    summary += fmt::format(": pid {} has not opened it", host->pid);
+  } else if (stuck) {
+    summary =
+        fmt::format("rank 0 is not up: rank {} on {} waits for {} s, nobody on {} opens port {}",
+                    variable(*waiting->process, "RANK").value_or("?"), waiting->node->host,
+                    static_cast<int>(waiting->process->age_s), first.target->host, port);
+  }
+  Finding finding = about(c, readings, "rendezvous-not-up", std::move(summary));
+  finding.severity = stuck ? Severity::blocker : Severity::notice;
+  finding.certainty = Certainty::likely;
+  finding.subjects.nodes = {first.target->host};
+  if (stuck) {
+    finding.fix.push_back({.node = first.target->host,
+                           .kind = Fix::Kind::manual,
+                           .text = fmt::format("start rank 0 on {}, or see in its log why it ended",
+                                               first.target->host)});
+  }
+  judge.report(std::move(finding));
+}
+
+// --- the check ---
+
+void report(const Case& c, Kind kind, const Readings& readings, Judge& judge) {
+  switch (kind) {
+    case Kind::dropped:
+    case Kind::rejected:
+      return report_filtered(c, readings, judge);
+    case Kind::unreachable:
+      return report_unreachable(c, readings, judge);
+    case Kind::not_up:
+      return report_not_up(c, readings, judge);
+    case Kind::wrong_service:
+      return report_wrong_service(c, readings, judge);
+  }
+}
+
+void note_untried(const Case& c, const NodeFacts& node, Judge& judge) {
+  const Master& master = *master_of(c);
+  if (master.node == node.host) return;
+  const PairFacts* pair = find_pair(c.cluster, node.host, master.node);
+  if (pair != nullptr) judge.see(node, "dial MASTER_PORT", pair->complete);
+}
+
+void run(const Case& c, Judge& judge) {
+  if (!meets_others(c) || master_of(c) == nullptr) return;
+  std::map<std::pair<Kind, std::string>, Readings> groups;
+  for (const NodeFacts& node : c.cluster.nodes) {
+    const Decisive decisive = decisive_dial(c.cluster, node);
+    if (!decisive.tried) note_untried(c, node, judge);
+    if (decisive.dial == nullptr) continue;
+    const Reading reading = read(node, find_node(c.cluster, decisive.to), *decisive.dial);
+    groups[{reading.kind, decisive.dial->address.text()}].push_back(reading);
+  }
+  for (const auto& [key, readings] : groups) report(c, key.first, readings, judge);
+}
+
+// --- the catalogue ---
+
+constexpr Page kDroppedPage{
+    .meaning =
+        "A packet filter swallows what comes for MASTER_PORT: the ranks wait for their "
+        "time-out (`The client socket has timed out after Ns while trying to connect`), "
+        "rank 0 for ever. A full accept queue, a full connection tracking table and strict "
+        "rp_filter look the same; they are named instead where they are the reason.",
+    .confirm =
+        "`nc -vz -w 3 MASTER_ADDR MASTER_PORT` hangs; `tcpdump -ni any tcp port MASTER_PORT` on "
+        "the master shows whether the packets arrive. `nft list ruleset`, `iptables -S`, "
+        "`ufw status`, `firewall-cmd --list-all` show the node's own rules.",
+    .fix =
+        "One rule for these peers and this port, through the tool that owns the filter. Where the "
+        "packets never arrive: the security group, NetworkPolicy or switch ACL between.",
+    .verify =
+        "`nc -vz -w 3 MASTER_ADDR MASTER_PORT` says refused (nobody listens yet) or succeeded."};
+constexpr Page kRejectedPage{
+    .meaning =
+        "A packet filter answers in the master's name: a reset though somebody listens, or an "
+        "ICMP error that no TCP stack sends for a closed port.",
+    .confirm =
+        "`nc -vz MASTER_ADDR MASTER_PORT` fails at once while `ss -ltn sport = :MASTER_PORT` on "
+        "the master shows a listener; look for `reject` in `nft list ruleset`, `iptables -S`.",
+    .fix =
+        "One rule for these peers and this port, before the rule that rejects, through the tool "
+        "that owns the filter.",
+    .verify = "`nc -vz MASTER_ADDR MASTER_PORT` succeeds while something listens there."};
+constexpr Page kUnreachablePage{
+    .meaning =
+        "No packet of ours gets to the master: no route, nobody answers for its address, its "
+        "link is down, or it cannot take one more connection.",
+    .confirm = "`ip route get MASTER_ADDR`, `ping MASTER_ADDR`, `ip neigh show MASTER_ADDR`.",
+    .fix = "Mend the link or the route, or set MASTER_ADDR to an address that every node reaches.",
+    .verify = "`ping -c 1 MASTER_ADDR` is answered on every node."};
+constexpr Page kNotUpPage{
+    .meaning =
+        "The master answers with a reset: reachable, but nobody listens at MASTER_PORT. Before "
+        "the job starts that is as it should be. While its ranks wait, rank 0 has not started, "
+        "has died, or runs elsewhere.",
+    .confirm = "`ss -ltn sport = :MASTER_PORT` on the master; `pgrep -af train.py` there.",
+    .fix = "Start rank 0 on that node, or read in its log why it ended.",
+    .verify = "`ss -ltn sport = :MASTER_PORT` on the master prints a listener."};
+constexpr Page kWrongPage{
+    .meaning =
+        "A connection opens, but not to the master's own listener: another machine has the "
+        "address, or a proxy, a service mesh or address translation stands in its place.",
+    .confirm =
+        "`arping -D -I LINK MASTER_ADDR`; `ip neigh show MASTER_ADDR` against `ip link` there.",
+    .fix = "Give the address to one machine only, or use one that nothing translates.",
+    .verify = "`distdoctor check --peers ...` gets its own answer back from MASTER_ADDR."};
+
+constexpr Code kCodes[] = {
+    {.id = "rendezvous-port-dropped",
+     .fault_class = FaultClass::firewall,
+     .worst = Severity::blocker,
+     .title = "Connections to MASTER_PORT are dropped",
+     .causes = {},
+     .page = kDroppedPage},
+    {.id = "rendezvous-port-rejected",
+     .fault_class = FaultClass::firewall,
+     .worst = Severity::blocker,
+     .title = "Connections to MASTER_PORT are rejected",
+     .causes = {},
+     .page = kRejectedPage},
+    {.id = "rendezvous-port-unreachable",
+     .fault_class = FaultClass::master_unreachable,
+     .worst = Severity::blocker,
+     .title = "MASTER_ADDR cannot be reached",
+     .causes = {},
+     .page = kUnreachablePage},
+    {.id = "rendezvous-not-up",
+     .fault_class = FaultClass::rank_missing,
+     .worst = Severity::blocker,
+     .title = "Nobody listens at MASTER_PORT",
+     .causes = {},
+     .page = kNotUpPage},
+    {.id = "rendezvous-wrong-service",
+     .fault_class = FaultClass::port_in_use,
+     .worst = Severity::blocker,
+     .title = "Something else answers at MASTER_PORT",
+     .causes = {},
+     .page = kWrongPage},
+};
+
+}  // namespace
+
+extern const Check rendezvous_port_reachable{
+    .title = "Every node can connect to MASTER_ADDR:MASTER_PORT", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks

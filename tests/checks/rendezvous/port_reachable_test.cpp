@@ -1,0 +1,416 @@
+#include <distdoctor/firewall_fix.h>
+
+#include "checks/rendezvous/jobs.h"
+#include "support/check_cases.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+using Nodes = std::vector<std::size_t>;
+
+Dial& master_dial(World& w, std::size_t from) {
+  for (Dial& dial : w.pair(from, 0).dials) {
+    if (dial.purpose == Purpose::master) return dial;
+  }
+  throw std::logic_error("no dial to the master");
+}
+// The dials of these nodes to MASTER_PORT fail so.
+void fail(World& w, const Nodes& nodes, Outcome outcome, void (*more)(Dial&) = [](Dial&) {}) {
+  for (const std::size_t from : nodes) {
+    Dial& dial = master_dial(w, from);
+    dial.outcome = outcome;
+    dial.ours = outcome != Outcome::refused;
+    dial.seen_as = {};
+    dial.syn_arrived = {};
+    dial.route = {.interface = "eth0"};
+    more(dial);
+  }
+}
+
+struct Says {
+  const char* code;
+  const char* summary;
+  std::vector<std::string> blamed;
+  std::string seen;  // of each that fails
+  Certainty certainty = proved;
+};
+std::string from(std::size_t node, const std::string& seen, const char* address = "10.10.0.10") {
+  const std::string a = address;
+  return "node" + std::to_string(node) + " dial " + a + ":29500: " + seen +
+         ", not a connection; nc -vz -w 3 " + a + " 29500";
+}
+Verdict verdict(const Says& says, const Nodes& nodes, const std::vector<std::string>& fixes) {
+  Verdict made{.code = says.code,
+               .severity = blocker,
+               .certainty = says.certainty,
+               .symptom = Symptom::hang,
+               .says = says.summary,
+               .blamed = says.blamed,
+               .fixes = fixes};
+  for (const std::size_t node : nodes) made.evidence.push_back(from(node, says.seen));
+  return made;
+}
+
+// What opens node0's port for the eth0 addresses of these nodes.
+std::string open_for(const Nodes& nodes) {
+  Opening opening{.node = "node0", .peers = {}, .ports = {29500, 29500}, .interface = "eth0"};
+  for (const std::size_t node : nodes) opening.peers.push_back(addr(mgmt(node)));
+  return "node0: " + open_port_fix(opening).front().command;
+}
+std::string open_out(std::size_t node) {
+  const Opening opening{.node = "node" + std::to_string(node),
+                        .peers = {addr("10.10.0.10")},
+                        .ports = {29500, 29500},
+                        .interface = "eth0",
+                        .way = Way::out};
+  return opening.node + ": " + open_port_fix(opening).front().command;
+}
+const std::string kAsk = "node0: (manual)";
+
+void arrived(Dial& dial) {
+  dial.syn_left = true;
+  dial.syn_arrived = true;
+}
+void lost(Dial& dial) {
+  dial.syn_left = true;
+  dial.syn_arrived = false;
+}
+void kept(Dial& dial) {
+  dial.syn_left = false;
+  dial.syn_arrived = false;
+}
+void icmp_from_master(Dial& dial) {
+  dial.error = "ICMP 3/13 from 10.10.0.10";
+}
+
+// The notice that the way is free.
+Verdict not_up(Severity severity,
+               const std::string& says,
+               const Nodes& nodes,
+               const std::vector<std::string>& fixes = {}) {
+  Verdict made = verdict({"rendezvous-not-up", "", {"node0"}, "refused", likely}, nodes, fixes);
+  made.severity = severity;
+  made.says = says;
+  return made;
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy", [](World&) {}},
+    {"nothing was said", [](World& w) { w.cluster.predicted.master = {}; }},
+
+    {"dropped by the master: its packets were seen to arrive",
+     [](World& w) { fail(w, {1, 2, 3}, Outcome::timed_out, arrived); },
+     {verdict({"rendezvous-port-dropped",
+               "connections from node1, node2, node3 to MASTER_PORT 29500 are dropped by node0 "
+               "itself",
+               {"node0"},
+               "timed out while our own listener was there; the first packet arrived there"},
+              {1, 2, 3},
+              {open_for({1, 2, 3})})}},
+    {"dropped by the master for one node only",
+     [](World& w) { fail(w, {2}, Outcome::timed_out, arrived); },
+     {verdict({"rendezvous-port-dropped",
+               "dropped by node0 itself",
+               {"node0"},
+               "timed out while our own listener was there; the first packet arrived there"},
+              {2},
+              {open_for({2})})}},
+    {"dropped before it left the sender",
+     [](World& w) { fail(w, {2}, Outcome::timed_out, kept); },
+     {verdict({"rendezvous-port-dropped",
+               "dropped on node2 already",
+               {"node2"},
+               "timed out while our own listener was there; the first packet did not leave",
+               likely},
+              {2},
+              {open_out(2)})}},
+    {"dropped between",
+     [](World& w) { fail(w, {1, 2, 3}, Outcome::timed_out, lost); },
+     {verdict({"rendezvous-port-dropped",
+               "dropped between node1, node2, node3 and node0",
+               {"node0"},
+               "timed out while our own listener was there; the first packet did not arrive there",
+               likely},
+              {1, 2, 3},
+              {kAsk})}},
+    {"dropped, and nobody could watch: the text says what may lie between",
+     [](World& w) { fail(w, {1, 2, 3}, Outcome::timed_out); },
+     {verdict({"rendezvous-port-dropped",
+               "by a filter on node0, or dropped on the way there (security group, NetworkPolicy",
+               {"node0"},
+               "timed out while our own listener was there",
+               likely},
+              {1, 2, 3},
+              {open_for({1, 2, 3}), kAsk})}},
+    {"of one pair nothing tells the ends apart",
+     [](World& w) { fail(w, {1}, Outcome::timed_out); },
+     {verdict({"rendezvous-port-dropped",
+               "from node1",
+               {"node1", "node0"},
+               "timed out while our own listener was there",
+               likely},
+              {1},
+              {open_for({1}), kAsk})}},
+
+    {"rejected with ICMP by the master",
+     [](World& w) { fail(w, {1, 2, 3}, Outcome::prohibited, icmp_from_master); },
+     {verdict({"rendezvous-port-rejected",
+               "are rejected by node0 itself",
+               {"node0"},
+               "prohibited (ICMP 3/13 from 10.10.0.10) while our own listener was there"},
+              {1, 2, 3},
+              {open_for({1, 2, 3})})}},
+    {"host unreachable, says the host itself",
+     [](World& w) {
+       fail(w, {1}, Outcome::host_unreachable,
+            [](Dial& d) { d.error = "ICMP 3/1 from 10.10.0.10"; });
+     },
+     {verdict({"rendezvous-port-rejected",
+               "rejected by node0 itself",
+               {"node0"},
+               "host unreachable (ICMP 3/1 from 10.10.0.10) while our own listener was there"},
+              {1},
+              {open_for({1})})}},
+    {"port unreachable is no TCP stack's answer",
+     [](World& w) {
+       fail(w, {1}, Outcome::refused, [](Dial& d) { d.error = "ICMP 3/3 from 10.10.0.10"; });
+     },
+     {verdict({"rendezvous-port-rejected",
+               "rejected by node0 itself",
+               {"node0"},
+               "refused (ICMP 3/3 from 10.10.0.10)"},
+              {1},
+              {open_for({1})})}},
+    {"rejected by a router between",
+     [](World& w) {
+       fail(w, {1}, Outcome::prohibited, [](Dial& d) { d.error = "ICMP 3/10 from 10.10.0.1"; });
+     },
+     {verdict({"rendezvous-port-rejected",
+               "rejected between node1 and node0",
+               {"node1", "node0"},
+               "prohibited (ICMP 3/10 from 10.10.0.1) while our own listener was there"},
+              {1},
+              {kAsk})}},
+    {"rejected by the sender's own filter",
+     [](World& w) {
+       fail(w, {2}, Outcome::prohibited, [](Dial& d) { d.error = "ICMP 3/13 from 10.10.0.12"; });
+     },
+     {verdict({"rendezvous-port-rejected",
+               "rejected on node2 already",
+               {"node2"},
+               "prohibited (ICMP 3/13 from 10.10.0.12) while our own listener was there"},
+              {2},
+              {open_out(2)})}},
+    {"a reset though our listener was there",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused, [](Dial& d) {
+         d.ours = true;
+         arrived(d);
+       });
+     },
+     {verdict({"rendezvous-port-rejected",
+               "rejected by node0 itself",
+               {"node0"},
+               "refused while our own listener was there; the first packet arrived there"},
+              {1, 2, 3},
+              {open_for({1, 2, 3})})}},
+    {"a reset though rank 0 listens",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused);
+       add_rank(w, 0, 0);
+       World::change(w.node(0).sockets, [](SocketFacts& s) {
+         s.listeners.push_back({.address = addr("::"), .port = 29500, .backlog = 128});
+       });
+     },
+     {verdict({"rendezvous-port-rejected",
+               "rejected by a filter on node0",
+               {"node0"},
+               "refused",
+               likely},
+              {1, 2, 3},
+              {open_for({1, 2, 3}), kAsk})}},
+
+    {"nobody answers for the address",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::host_unreachable,
+            [](Dial& d) { d.error = "no ARP answer from 10.10.0.10"; });
+     },
+     [] {
+       auto made = verdict(
+           {"rendezvous-port-unreachable",
+            "node1, node2, node3 cannot reach MASTER_ADDR 10.10.0.10: no ARP answer from "
+            "10.10.0.10",
+            {"node0"},
+            "host unreachable (no ARP answer from 10.10.0.10) while our own listener was there"},
+           {1, 2, 3}, {"node1: (manual)"});
+       made.evidence[0] =
+           "node1 dial 10.10.0.10:29500: host unreachable (no ARP answer from 10.10.0.10) while "
+           "our "
+           "own listener was there, not a connection; ip route get 10.10.0.10; ping -c 1 "
+           "10.10.0.10; ip neigh show 10.10.0.10";
+       return std::vector<Verdict>{made};
+     }()},
+
+    {"somebody else answers",
+     [](World& w) {
+       fail(w, {2}, Outcome::wrong_answer,
+            [](Dial& d) { d.error = "another listener of ours answered"; });
+     },
+     {verdict({"rendezvous-wrong-service",
+               "something else than node0 answers node2 at 10.10.0.10:29500",
+               {"node2", "node0"},
+               "wrong answer (another listener of ours answered) while our own listener was there"},
+              {2},
+              {"node2: (manual)"})}},
+
+    {"the path is good, nobody listens yet",
+     [](World& w) { fail(w, {1, 2, 3}, Outcome::refused); },
+     {not_up(notice,
+             "the way to MASTER_PORT 29500 on node0 is free, nobody listens there yet",
+             {1, 2, 3})}},
+    {"rank 0 is still starting",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused);
+       add_rank(w, 0, 0);
+       add_rank(w, 1, 1);
+     },
+     {not_up(notice, "nobody listens there yet: pid 4000 has not opened it", {1, 2, 3})}},
+    {"the others have just started",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused);
+       add_rank(w, 1, 1, {}, [](TrainingProcess& p) { p.age_s = 8; });
+     },
+     {not_up(notice, "is free, nobody listens there yet", {1, 2, 3})}},
+    {"rank 0 is not up while the others wait",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused);
+       add_rank(w, 1, 1);
+     },
+     {not_up(blocker,
+             "rank 0 is not up: rank 1 on node1 waits for 120 s, nobody on node0 opens port 29500",
+             {1, 2, 3},
+             {"node0: (manual)"})}},
+    {"whether somebody listens there is unseen: a gap, and no finding",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused);
+       w.node(0).sockets = Unknown{.kind = Why::denied, .text = "sock_diag: EPERM"};
+     },
+     {},
+     {"node0 sockets"}},
+    {"near miss: refused by a machine that is no peer",
+     [](World& w) {
+       set_master(w, "10.10.0.99");
+       dial_master(w, 1, "", "10.10.0.99", Outcome::refused).ours = false;
+     }},
+
+    {"near miss: one of two addresses answers",
+     [](World& w) {
+       Dial second = master_dial(w, 1);
+       second.address = addr("fd00:10::10");
+       second.outcome = Outcome::net_unreachable;
+       auto& dials = w.pair(1, 0).dials;
+       dials.insert(dials.begin(), second);
+     }},
+    {"near miss: the master cannot reach itself, which nobody needs",
+     [](World& w) { dial_master(w, 0, "node0", "10.10.0.10", Outcome::timed_out); }},
+    {"an outcome that is missing is a gap",
+     [](World& w) {
+       std::erase_if(w.pair(1, 0).dials,
+                     [](const Dial& d) { return d.purpose == Purpose::master; });
+       w.pair(1, 0).complete = Unknown{.kind = Why::timed_out, .text = "no answer to the request"};
+     },
+     {},
+     {"node1 dial MASTER_PORT"}},
+    {"near miss: one node alone",
+     [](World& w) {
+       fail(w, {1}, Outcome::timed_out);
+       w.cluster.nodes.resize(1);
+     }},
+};
+
+TEST_CASE("rendezvous/port_reachable") {
+  run_cases("rendezvous/port_reachable", cases);
+}
+
+// Silence that is not a filter's: the same packets, another reason.
+struct Excluded {
+  const char* name;
+  void (*change)(World&);
+  const char* says;
+};
+const std::vector<Excluded> excluded = {
+    {"full accept queue",
+     [](World& w) {
+       World::change(w.node(0).sockets, [](SocketFacts& s) {
+         s.listeners.push_back({.address = addr("::"), .port = 29500, .queued = 2, .backlog = 1});
+       });
+     },
+     "the accept queue of the listener on node0 is full"},
+    {"full connection tracking table",
+     [](World& w) {
+       World::change(w.node(0).kernel, [](KernelNet& k) {
+         k.conntrack_count = 65536;
+         k.conntrack_max = 65536;
+       });
+     },
+     "the connection tracking table of node0 is full"},
+    {"full connection tracking table of the sender",
+     [](World& w) {
+       World::change(w.node(1).kernel, [](KernelNet& k) {
+         k.conntrack_count = 65536;
+         k.conntrack_max = 65536;
+       });
+     },
+     "the connection tracking table of node1 is full"},
+    {"strict rp_filter",
+     [](World& w) {
+       World::change(w.node(0).kernel, [](KernelNet& k) { k.conf["all"].rp_filter = 1; });
+       World::change(w.node(0).routes, [](std::vector<Route>& routes) {
+         routes.push_back({.destination = addr("10.10.0.11"), .prefix = 32, .interface = "eth1"});
+       });
+     },
+     "strict rp_filter on node0 drops what comes in there"},
+};
+
+TEST_CASE("what else is silent is no firewall") {
+  const Check& check = find_check("rendezvous/port_reachable");
+  for (const auto& [name, change, says] : excluded) {
+    CAPTURE(name);
+    World world;
+    fail(world, {1}, Outcome::timed_out, arrived);
+    change(world);
+    Judge judge(check.codes);
+    check.run({.cluster = world.cluster, .expect = world.expect}, judge);
+    REQUIRE(judge.findings().size() == 1);
+    CHECK(judge.findings()[0].code == "rendezvous-port-unreachable");
+    CHECK_MESSAGE(judge.findings()[0].summary.find(says) != std::string::npos,
+                  judge.findings()[0].summary);
+  }
+}
+
+TEST_CASE("near misses of those other reasons") {
+  const Check& check = find_check("rendezvous/port_reachable");
+  World world;
+  fail(world, {1}, Outcome::timed_out, arrived);
+  World::change(world.node(0).kernel, [](KernelNet& k) {
+    k.conf["all"].rp_filter = 1;  // strict, but the answer leaves by the same link
+    k.conntrack_count = 65535;
+    k.conntrack_max = 65536;
+  });
+  World::change(world.node(0).sockets, [](SocketFacts& s) {
+    s.listeners.push_back({.address = addr("::"), .port = 29500, .queued = 0, .backlog = 0});
+  });
+  Judge judge(check.codes);
+  check.run({.cluster = world.cluster, .expect = world.expect}, judge);
+  REQUIRE(judge.findings().size() == 1);
+  CHECK(judge.findings()[0].code == "rendezvous-port-dropped");
+}
+
+}  // namespace
+}  // namespace distdoctor::testing
