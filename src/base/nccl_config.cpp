@@ -1,0 +1,38 @@
+#include "base/nccl_config.h"
+
+#include "base/text.h"
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <set>
+
+namespace distdoctor {
+namespace {
+
+constexpr std::size_t kLongest = 1023;  // of a name and of a value; the rest is cut
+
+std::optional<NcclConfigLine> parse_line(std::string_view text, int number) {
+  if (text.starts_with('#')) return std::nullopt;
+  text = text.substr(0, text.find('\0'));  // it is a C string to NCCL
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) return std::nullopt;
+  return NcclConfigLine{.name = std::string(text.substr(0, equals).substr(0, kLongest)),
+                        .value = std::string(text.substr(equals + 1).substr(0, kLongest)),
+                        .line = number};
+}
+
+}  // namespace
+
+std::vector<NcclConfigLine> parse_nccl_config(std::string_view text) {
+  std::vector<NcclConfigLine> lines;
+  std::set<std::string, std::less<>> seen;
+  int number = 0;
+  for (const std::string_view raw : split(text, '\n')) {
+    auto line = parse_line(raw, ++number);
+    if (line && seen.insert(line->name).second) lines.push_back(*std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace distdoctor

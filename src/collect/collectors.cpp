@@ -1,0 +1,38 @@
+#include "collect/collectors.h"
+
+#include "collect/collect.h"
+
+#include <array>
+
+namespace distdoctor::collect {
+namespace {
+
+template <auto Member>
+void give_up(NodeFacts& node, const Unknown& why) {
+  node.*Member = why;
+}
+
+constexpr std::array kCollectors = {
+    Collector{"identity", collect_identity, give_up<&NodeFacts::identity>},
+    Collector{"links", collect_links, give_up<&NodeFacts::links>},
+    Collector{"routes", collect_routes, give_up<&NodeFacts::routes>},
+    Collector{"rules", collect_rules, give_up<&NodeFacts::rules>},
+    Collector{"neighbours", collect_neighbours, give_up<&NodeFacts::neighbours>},
+    Collector{"kernel", collect_kernel, give_up<&NodeFacts::kernel>},
+    Collector{"sockets", collect_sockets, give_up<&NodeFacts::sockets>},
+    Collector{"names", collect_names, give_up<&NodeFacts::names>},
+    Collector{"shm", collect_shm, give_up<&NodeFacts::shm>},
+    Collector{"limits", collect_limits, give_up<&NodeFacts::limits>},
+    Collector{"devices", collect_devices, give_up<&NodeFacts::devices>},
+    Collector{"processes", collect_processes, give_up<&NodeFacts::processes>},
+    Collector{"settings", collect_settings, give_up<&NodeFacts::settings>},
+    Collector{"nccl_library", collect_nccl_library, give_up<&NodeFacts::nccl_library>},
+};
+
+}  // namespace
+
+std::span<const Collector> all_collectors() {
+  return kCollectors;
+}
+
+}  // namespace distdoctor::collect

@@ -1,0 +1,28 @@
+// The collectors, one function each. See collect.h for what they promise.
+#pragma once
+
+#include <distdoctor/facts.h>
+#include <distdoctor/plan.h>
+
+#include "machine/machine.h"
+
+namespace distdoctor::collect {
+
+void collect_identity(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_links(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_routes(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_rules(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_neighbours(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_kernel(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_sockets(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_names(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_shm(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_limits(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_devices(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_processes(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_settings(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_nccl_library(machine::Machine& machine,
+                          const CollectRequest& request,
+                          NodeFacts& node);
+
+}  // namespace distdoctor::collect

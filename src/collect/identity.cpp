@@ -1,0 +1,110 @@
+#include "collect/identity.h"
+
+#include "base/text.h"
+#include "collect/accounts.h"
+#include "collect/collectors.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace distdoctor::collect {
+namespace {
+
+using Clue = std::pair<std::string_view, std::string_view>;
+
+// Set by the engine in each of its containers.
+constexpr std::array<Clue, 6> kVariables = {{{"KUBERNETES_SERVICE_HOST", "kubernetes"},
+                                             {"APPTAINER_CONTAINER", "apptainer"},
+                                             {"SINGULARITY_CONTAINER", "apptainer"},
+                                             {"SINGULARITY_NAME", "apptainer"},
+                                             {"ENROOT_ROOTFS", "enroot"},
+                                             {"PYXIS_CONTAINER_IMAGE", "enroot"}}};
+constexpr std::array<Clue, 5> kFiles = {{{"/run/secrets/kubernetes.io", "kubernetes"},
+                                         {"/run/.containerenv", "podman"},
+                                         {"/.dockerenv", "docker"},
+                                         {"/.singularity.d", "apptainer"},
+                                         {"/.enroot", "enroot"}}};
+constexpr std::array<Clue, 5> kGroups = {{{"/kubepods", "kubernetes"},
+                                          {"/docker/", "docker"},
+                                          {"/docker-", "docker"},
+                                          {"/libpod-", "podman"},
+                                          {"/lxc", "lxc"}}};
+
+bool has(const machine::Environment& environment, const std::string& name) {
+  return environment.contains(name);
+}
+
+// $container, as systemd's container interface has it: of ours, or of process 1 where we may look.
+std::string named_by_engine(const machine::Machine& machine) {
+  const auto& own = machine.environment();
+  auto name = own.find("container");
+  if (name != own.end()) return name->second;
+  const auto text = machine.files().read_head("/proc/1/environ", std::size_t{1} << 16);
+  const auto first = machine::parse_environment(text.value_or(""));
+  name = first.find("container");
+  return name != first.end() ? name->second : "";
+}
+
+}  // namespace
+
+std::string parse_os_name(std::string_view os_release) {
+  for (const auto line : split_lines(os_release)) {
+    const auto value = after_prefix(line, "PRETTY_NAME=");
+    if (!value) continue;
+    auto name = trim(*value);
+    const bool quoted = name.size() > 1 && (name.front() == '"' || name.front() == '\'') &&
+                        name.back() == name.front();
+    if (quoted) name = name.substr(1, name.size() - 2);
+    return std::string(name);
+  }
+  return "";
+}
+
+std::string container_of_cgroups(std::string_view text) {
+  for (const auto& [part, kind] : kGroups) {
+    if (text.find(part) != std::string_view::npos) return std::string(kind);
+  }
+  return "";
+}
+
+std::string container_kind(const machine::Machine& machine) {
+  for (const auto& [variable, kind] : kVariables) {
+    if (has(machine.environment(), std::string(variable))) return std::string(kind);
+  }
+  for (const auto& [path, kind] : kFiles) {
+    if (machine.files().info(path)) return std::string(kind);
+  }
+  const auto group = container_of_cgroups(machine.files().read("/proc/self/cgroup").value_or(""));
+  return group.empty() ? named_by_engine(machine) : group;
+}
+
+Context context_of(const machine::Machine& machine) {
+  const auto& environment = machine.environment();
+  const auto script = environment.find("SLURM_SCRIPT_CONTEXT");
+  if (script != environment.end() &&
+      (script->second.starts_with("prolog") || script->second.starts_with("epilog"))) {
+    return Context::prolog;
+  }
+  if (has(environment, "SLURM_STEP_ID") || has(environment, "SLURM_PROCID")) {
+    return Context::slurm_step;
+  }
+  if (!container_kind(machine).empty()) return Context::container;
+  return has(environment, "SSH_CONNECTION") ? Context::ssh : Context::shell;
+}
+
+void collect_identity(machine::Machine& machine,
+                      const CollectRequest& /*request*/,
+                      NodeFacts& node) {
+  const auto self = machine.self();
+  const auto& files = machine.files();
+  node.identity = Identity{.hostname = self.hostname,
+                           .boot_id = files.word("/proc/sys/kernel/random/boot_id"),
+                           .kernel = self.release,
+                           .os = parse_os_name(files.read("/etc/os-release").value_or("")),
+                           .container = container_kind(machine),
+                           .user = user_name(read_accounts(files), self.uid),
+                           .uid = self.uid};
+}
+
+}  // namespace distdoctor::collect

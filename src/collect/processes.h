@@ -1,0 +1,44 @@
+// Finds the processes of training jobs among all others.
+#pragma once
+
+#include <distdoctor/facts/process.h>
+
+#include "machine/machine.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace distdoctor::collect {
+
+// What the command line and the environment say; none for everything that is no part of a job.
+// A worker must do more than inherit RANK, WORLD_SIZE and MASTER_ADDR, as each shell and `tail`
+// below an `export` does: it is Python, or it has a library of `has_library`'s kind mapped.
+using HasLibrary = std::function<bool(const machine::Process&)>;
+std::optional<ProcessRole> role_of(const machine::Process& process, const HasLibrary& has_library);
+
+// Path of the first mapped file named libnccl.so*, or "". Of /proc/PID/maps.
+std::string mapped_nccl(std::string_view maps);
+bool maps_training_library(std::string_view maps);  // NCCL, torch, Gloo, CUDA, JAX, MPI
+
+// Whether what started the process must be gone: torchrun's worker without a torchrun above it, a
+// Slurm task without slurmstepd, an MPI rank without its daemon, and else a child of init that does
+// not ignore SIGHUP (nohup: meant to stay).
+bool is_orphan(const machine::Process& process,
+               ProcessRole role,
+               const machine::Processes& processes,
+               bool ignores_hangup);
+bool parse_ignores_hangup(std::string_view status);  // SigIgn of /proc/PID/status
+
+struct Found {
+  const machine::Process* process = nullptr;
+  ProcessRole role = ProcessRole::worker;
+  std::string nccl_library = {};
+};
+// Without ourselves and what started us. Of a worker and its children that share its rank (data
+// loaders) only the first counts.
+std::vector<Found> find_training(const machine::Machine& machine);
+
+}  // namespace distdoctor::collect

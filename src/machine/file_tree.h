@@ -1,0 +1,85 @@
+// The door to files: everything is read below one root, and no read waits or grows without a bound.
+#pragma once
+
+#include "base/error.h"
+#include "base/fd.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace distdoctor::machine {
+
+inline constexpr std::size_t kMostFileBytes = std::size_t{4} << 20;  // what one read() takes
+inline constexpr std::size_t kMostEntries = 100'000;                 // what one list() takes
+
+struct FileInfo {
+  std::int64_t size = 0;  // bytes
+  double modified_s = 0;  // since the epoch
+  int uid = 0;
+  bool directory = false;
+  bool operator==(const FileInfo&) const = default;
+};
+
+// statvfs(3) of the file system that holds a path.
+struct FileSystem {
+  std::int64_t size = 0;  // bytes
+  std::int64_t free = 0;  // bytes, for an ordinary user
+  bool read_only = false;
+  bool operator==(const FileSystem&) const = default;
+};
+
+using Links = std::vector<std::pair<std::string, std::string>>;  // name, where it points to
+
+// Paths are absolute, as the machine itself would write them: "/proc/7/environ". Symbolic links are
+// followed inside the root. Errors name the path and the errno.
+class FileTree {
+ public:
+  virtual ~FileTree() = default;
+
+  // Regular files only: a FIFO or a device is an Error at once. More than `limit` bytes: EFBIG.
+  [[nodiscard]] virtual Result<std::string> read(std::string_view path,
+                                                 std::size_t limit = kMostFileBytes) const = 0;
+  // The same, but what lies beyond `limit` is passed over.
+  [[nodiscard]] virtual Result<std::string> read_head(std::string_view path,
+                                                      std::size_t limit) const = 0;
+  [[nodiscard]] virtual Result<std::vector<std::string>> list(std::string_view folder) const = 0;
+  [[nodiscard]] virtual Result<std::string> read_link(std::string_view path) const = 0;
+  // All symbolic links of a folder, such as /proc/7/fd; entries that vanish meanwhile are left out.
+  [[nodiscard]] virtual Result<Links> links_in(std::string_view folder) const = 0;
+  [[nodiscard]] virtual Result<FileInfo> info(std::string_view path) const = 0;
+  [[nodiscard]] virtual Result<FileSystem> file_system(std::string_view path) const = 0;
+
+  // Without the blanks around it; "" where it cannot be read.
+  [[nodiscard]] std::string word(std::string_view path) const;
+};
+
+// The tree below a folder, "/" for this machine's own. Nothing escapes it: openat2(2) with
+// RESOLVE_IN_ROOT. Kernels before 5.6 and old container filters lack that; then "/" is read by
+// plain paths, and another root is refused.
+class RootTree : public FileTree {
+ public:
+  static Result<std::unique_ptr<RootTree>> open(const std::string& root);
+
+  [[nodiscard]] Result<std::string> read(std::string_view path, std::size_t limit) const override;
+  [[nodiscard]] Result<std::string> read_head(std::string_view path,
+                                              std::size_t limit) const override;
+  [[nodiscard]] Result<std::vector<std::string>> list(std::string_view folder) const override;
+  [[nodiscard]] Result<std::string> read_link(std::string_view path) const override;
+  [[nodiscard]] Result<Links> links_in(std::string_view folder) const override;
+  [[nodiscard]] Result<FileInfo> info(std::string_view path) const override;
+  [[nodiscard]] Result<FileSystem> file_system(std::string_view path) const override;
+
+ private:
+  RootTree(Fd root, bool whole) : root_(std::move(root)), whole_(whole) {}
+  [[nodiscard]] Result<Fd> open_path(std::string_view path, int flags) const;
+
+  Fd root_;
+  bool whole_;  // the root is "/"
+};
+
+}  // namespace distdoctor::machine

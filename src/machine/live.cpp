@@ -1,0 +1,133 @@
+#include "machine/link_rows.h"
+#include "machine/machine.h"
+#include "machine/route_rows.h"
+#include "machine/socket_rows.h"
+
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
+namespace distdoctor::machine {
+namespace {
+
+double seconds(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+Environment own_environment() {
+  Environment environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view entry = *variable;
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return environment;
+}
+
+struct LimitName {
+  std::string_view name;
+  __rlimit_resource resource;
+};
+constexpr std::array<LimitName, 5> kLimits = {{{"memlock", RLIMIT_MEMLOCK},
+                                               {"nofile", RLIMIT_NOFILE},
+                                               {"nproc", RLIMIT_NPROC},
+                                               {"stack", RLIMIT_STACK},
+                                               {"core", RLIMIT_CORE}}};
+
+std::optional<std::int64_t> limit_value(rlim_t value) {
+  return value == RLIM_INFINITY ? std::nullopt : std::optional(static_cast<std::int64_t>(value));
+}
+
+// A dump that changed while it was read is read again, a few times.
+template <class Ask>
+auto settled(Ask ask) {
+  auto result = ask();
+  for (int again = 0; again < 3 && !result && result.error().errno_value == EINTR; ++again) {
+    result = ask();
+  }
+  return result;
+}
+
+class LiveMachine : public Machine {
+ public:
+  explicit LiveMachine(std::unique_ptr<FileTree> files)
+      : files_(std::move(files)), environment_(own_environment()) {}
+
+  [[nodiscard]] const FileTree& files() const override { return *files_; }
+  [[nodiscard]] const Environment& environment() const override { return environment_; }
+
+  [[nodiscard]] Self self() const override {
+    utsname name{};
+    ::uname(&name);
+    return {.hostname = static_cast<const char*>(name.nodename),
+            .release = static_cast<const char*>(name.release),
+            .uid = static_cast<int>(::getuid()),
+            .now_s = seconds(CLOCK_REALTIME),
+            .uptime_s = seconds(CLOCK_BOOTTIME)};
+  }
+
+  [[nodiscard]] Result<std::map<std::string, Limit>> limits() const override {
+    std::map<std::string, Limit> limits;
+    for (const auto& [name, resource] : kLimits) {
+      rlimit limit{};
+      if (::getrlimit(resource, &limit) != 0)
+        return std::unexpected(errno_error("getrlimit", name));
+      limits.emplace(name, Limit{limit_value(limit.rlim_cur), limit_value(limit.rlim_max)});
+    }
+    return limits;
+  }
+
+  [[nodiscard]] Result<std::vector<Link>> links() const override { return settled(ask_links); }
+  [[nodiscard]] Result<std::vector<Route>> routes() const override {
+    return settled([] { return ask_routes(kMostRows); });
+  }
+  [[nodiscard]] Result<std::vector<PolicyRule>> rules() const override {
+    return settled(ask_rules);
+  }
+  [[nodiscard]] Result<std::vector<Neighbour>> neighbours() const override {
+    return settled([] { return ask_neighbours(kMostRows); });
+  }
+  [[nodiscard]] Result<Sockets> sockets() const override {
+    return settled([this] { return ask_sockets(*files_, kMostRows); });
+  }
+  [[nodiscard]] Result<RouteAnswer> route_to(const Address& destination,
+                                             const std::optional<Address>& source) const override {
+    return ask_route_to(destination, source);
+  }
+  [[nodiscard]] Result<ChildOutput> run(const Child& child, Deadline deadline) const override {
+    return run_child(child, deadline);
+  }
+
+ private:
+  std::unique_ptr<FileTree> files_;
+  Environment environment_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Machine>> Machine::live() {
+  DD_TRY(auto files, RootTree::open("/"));
+  return std::make_unique<LiveMachine>(std::move(files));
+}
+
+const Processes& Machine::processes() const {
+  std::call_once(processes_read_,
+                 [this] { processes_ = read_processes(files(), self().uptime_s); });
+  return processes_;
+}
+
+const SocketOwners& Machine::socket_owners() const {
+  std::call_once(owners_read_, [this] { owners_ = read_socket_owners(files()); });
+  return owners_;
+}
+
+}  // namespace distdoctor::machine

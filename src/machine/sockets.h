@@ -1,0 +1,15 @@
+// The TCP sockets of one network namespace, as rows.
+#pragma once
+
+#include <distdoctor/captured.h>
+
+#include <vector>
+
+namespace distdoctor::machine {
+
+struct Sockets {
+  std::vector<SocketRow> rows = {};
+  bool truncated = false;  // connections were left out
+};
+
+}  // namespace distdoctor::machine
