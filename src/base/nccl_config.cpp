@@ -3,11 +3,11 @@
 #include "base/text.h"
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <set>
 
 namespace distdoctor {
+
 namespace {
 
 constexpr std::size_t kLongest = 1023;  // of a name and of a value; the rest is cut

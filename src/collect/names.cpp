@@ -73,7 +73,7 @@ std::vector<Address> parse_ahosts(std::string_view text) {
   return addresses;
 }
 
-Observed<std::vector<Address>> read_getent(const Result<ChildOutput>& output) {
+Observed<std::vector<Address>> read_getent(const Result<machine::ChildOutput>& output) {
   if (!output) {
     auto why = unknown_because(output.error());
     if (output.error().errno_value == ENOENT) why.kind = Why::unsupported;

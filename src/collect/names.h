@@ -17,6 +17,6 @@ namespace distdoctor::collect {
 std::vector<Address> parse_ahosts(std::string_view text);
 // Exit code 2 means that the source does not know the name. A missing getent, or one that does not
 // know `ahosts` or `-s` (musl's), is unsupported.
-Observed<std::vector<Address>> read_getent(const Result<ChildOutput>& output);
+Observed<std::vector<Address>> read_getent(const Result<machine::ChildOutput>& output);
 
 }  // namespace distdoctor::collect

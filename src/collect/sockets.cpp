@@ -19,7 +19,7 @@ class Owners {
         processes_(machine.processes()),
         accounts_(read_accounts(machine.files())) {}
 
-  [[nodiscard]] std::optional<Owner> of(const SocketRow& row) const {
+  [[nodiscard]] std::optional<Owner> of(const machine::SocketRow& row) const {
     const auto pid = holders_.owner(row.inode);
     const auto* const process = pid ? processes_.find(*pid) : nullptr;
     if (process == nullptr) return std::nullopt;
@@ -31,9 +31,10 @@ class Owners {
   }
 
   // In a pid namespace of our own, a holder may live outside of it; then some listener has none.
-  [[nodiscard]] bool all_visible(const std::vector<SocketRow>& rows) const {
+  [[nodiscard]] bool all_visible(const std::vector<machine::SocketRow>& rows) const {
     if (!holders_.complete()) return false;
-    return processes_.whole_machine || std::ranges::all_of(rows, [this](const SocketRow& row) {
+    return processes_.whole_machine ||
+           std::ranges::all_of(rows, [this](const machine::SocketRow& row) {
              return !row.listening || holders_.owner(row.inode).has_value();
            });
   }
@@ -49,7 +50,7 @@ class Owners {
   Accounts accounts_;
 };
 
-Listener listener(const SocketRow& row, const Owners& owners) {
+Listener listener(const machine::SocketRow& row, const Owners& owners) {
   return {.address = row.local,
           .port = row.local_port,
           .queued = row.receive_queue,
@@ -57,7 +58,7 @@ Listener listener(const SocketRow& row, const Owners& owners) {
           .owner = owners.of(row)};
 }
 
-Connection connection(const SocketRow& row, const Owners& owners) {
+Connection connection(const machine::SocketRow& row, const Owners& owners) {
   return {.state = row.state,
           .local = row.local,
           .local_port = row.local_port,

@@ -2,10 +2,9 @@
 // deadline, and no wait without a bound.
 #pragma once
 
-#include <distdoctor/captured.h>
-
 #include "base/deadline.h"
 #include "base/error.h"
+#include "machine/captured.h"
 
 #include <cstddef>
 #include <string>

@@ -2,12 +2,12 @@
 // a captured machine answer alike, so whoever asks never knows which one it is.
 #pragma once
 
-#include <distdoctor/captured.h>
 #include <distdoctor/facts/host.h>
 #include <distdoctor/facts/network.h>
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "machine/captured.h"
 #include "machine/child.h"
 #include "machine/file_tree.h"
 #include "machine/processes.h"

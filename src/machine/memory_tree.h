@@ -1,8 +1,7 @@
 // The files of a captured machine, in memory.
 #pragma once
 
-#include <distdoctor/captured.h>
-
+#include "machine/captured.h"
 #include "machine/file_tree.h"
 
 #include <map>

@@ -1,9 +1,8 @@
 // TCP sockets by sock_diag(7), or by /proc/net/tcp where the kernel has no sock_diag for TCP.
 #pragma once
 
-#include <distdoctor/captured.h>
-
 #include "base/error.h"
+#include "machine/captured.h"
 #include "machine/file_tree.h"
 #include "machine/sockets.h"
 

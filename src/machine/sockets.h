@@ -1,7 +1,7 @@
 // The TCP sockets of one network namespace, as rows.
 #pragma once
 
-#include <distdoctor/captured.h>
+#include "machine/captured.h"
 
 #include <vector>
 

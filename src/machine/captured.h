@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace distdoctor {
+namespace distdoctor::machine {
 
 // A row of sock_diag(7). Addresses of IPv4 in IPv6 (::ffff:10.0.0.1) are given as IPv4.
 struct SocketRow {
@@ -131,4 +131,4 @@ void fields(V& v, T& x) {
   v("file_systems", x.file_systems);
 }
 
-}  // namespace distdoctor
+}  // namespace distdoctor::machine

@@ -1,4 +1,4 @@
-#include "rules/nccl/config_file.h"
+#include "base/nccl_config.h"
 
 #include <doctest/doctest.h>
 
@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-using namespace distdoctor::rules;  // NOLINT(google-build-using-namespace)
+using namespace distdoctor;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
 struct Row {
   std::string_view name;
   std::string_view text;
-  std::vector<ConfigLine> lines;
+  std::vector<NcclConfigLine> lines;
 };
 
 // Table G: what the real library read of such files.
