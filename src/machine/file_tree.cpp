@@ -84,6 +84,12 @@ Result<std::string> link_text(int folder, const char* name, std::string_view pat
 
 }  // namespace
 
+Result<std::string> FileTree::read(std::string_view path, std::size_t limit) const {
+  DD_TRY(auto text, read_head(path, limit + 1));
+  if (text.size() > limit) return std::unexpected(errno_error("read", path, EFBIG));
+  return text;
+}
+
 std::string FileTree::word(std::string_view path) const {
   const auto text = read(path);
   return text ? std::string(trim(*text)) : "";
@@ -102,12 +108,6 @@ Result<Fd> RootTree::open_path(std::string_view path, int flags) const {
   if (!fd.valid() && whole_ && lacks_openat2(errno)) fd.reset(::open(name.c_str(), all));
   if (!fd.valid()) return std::unexpected(errno_error("open", path));
   return fd;
-}
-
-Result<std::string> RootTree::read(std::string_view path, std::size_t limit) const {
-  DD_TRY(auto text, read_head(path, limit + 1));
-  if (text.size() > limit) return std::unexpected(errno_error("read", path, EFBIG));
-  return text;
 }
 
 Result<std::string> RootTree::read_head(std::string_view path, std::size_t limit) const {

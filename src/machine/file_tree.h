@@ -41,10 +41,7 @@ class FileTree {
  public:
   virtual ~FileTree() = default;
 
-  // Regular files only: a FIFO or a device is an Error at once. More than `limit` bytes: EFBIG.
-  [[nodiscard]] virtual Result<std::string> read(std::string_view path,
-                                                 std::size_t limit = kMostFileBytes) const = 0;
-  // The same, but what lies beyond `limit` is passed over.
+  // The first `limit` bytes. Regular files only: a FIFO or a device is an Error at once.
   [[nodiscard]] virtual Result<std::string> read_head(std::string_view path,
                                                       std::size_t limit) const = 0;
   [[nodiscard]] virtual Result<std::vector<std::string>> list(std::string_view folder) const = 0;
@@ -54,6 +51,9 @@ class FileTree {
   [[nodiscard]] virtual Result<FileInfo> info(std::string_view path) const = 0;
   [[nodiscard]] virtual Result<FileSystem> file_system(std::string_view path) const = 0;
 
+  // The whole file; more than `limit` bytes are EFBIG.
+  [[nodiscard]] Result<std::string> read(std::string_view path,
+                                         std::size_t limit = kMostFileBytes) const;
   // Without the blanks around it; "" where it cannot be read.
   [[nodiscard]] std::string word(std::string_view path) const;
 };
@@ -65,7 +65,6 @@ class RootTree : public FileTree {
  public:
   static Result<std::unique_ptr<RootTree>> open(const std::string& root);
 
-  [[nodiscard]] Result<std::string> read(std::string_view path, std::size_t limit) const override;
   [[nodiscard]] Result<std::string> read_head(std::string_view path,
                                               std::size_t limit) const override;
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view folder) const override;

@@ -70,12 +70,6 @@ Result<const CapturedFile*> MemoryTree::file(std::string_view path) const {
   return &found->second;
 }
 
-Result<std::string> MemoryTree::read(std::string_view path, std::size_t limit) const {
-  DD_TRY(const auto* found, file(path));
-  if (found->text.size() > limit) return std::unexpected(errno_error("read", path, EFBIG));
-  return found->text;
-}
-
 Result<std::string> MemoryTree::read_head(std::string_view path, std::size_t limit) const {
   DD_TRY(const auto* found, file(path));
   return found->text.substr(0, limit);

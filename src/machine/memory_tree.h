@@ -18,7 +18,6 @@ class MemoryTree : public FileTree {
              std::map<std::string, CapturedFileSystem> file_systems)
       : files_(std::move(files)), file_systems_(std::move(file_systems)) {}
 
-  [[nodiscard]] Result<std::string> read(std::string_view path, std::size_t limit) const override;
   [[nodiscard]] Result<std::string> read_head(std::string_view path,
                                               std::size_t limit) const override;
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view folder) const override;
