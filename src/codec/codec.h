@@ -40,10 +40,17 @@ Result<ClusterFacts> read_facts_file(std::string_view text, std::string_view fil
 // Several recordings as one cluster; the same host twice is an Error that names it.
 Result<ClusterFacts> merge(std::vector<ClusterFacts> clusters);
 
-std::string write_request(const Request& request);  // {"type": "listen", "body": {...}}
+// {"type": "listen", "body": {...}}, and its two values.
+struct TypedBody {
+  std::string_view type;
+  std::string body;
+};
+TypedBody typed_body(const Request& request);
+TypedBody typed_body(const Answer& answer);  // NodeFacts as write_part
+std::string write_request(const Request& request);
 Result<Request> read_request(std::string_view text);
 Result<Request> read_request(Value json);
-std::string write_answer(const Answer& answer);  // NodeFacts as write_part
+std::string write_answer(const Answer& answer);
 Result<Answer> read_answer(std::string_view text);
 Result<Answer> read_answer(Value json);
 

@@ -30,12 +30,17 @@ std::string body_of(const T& body) {
 }
 
 template <class Variant>
-std::string write(const Variant& message) {
+TypedBody taken_apart(const Variant& message) {
+  return {kTypes.at(message.index()),
+          std::visit([](const auto& body) { return body_of(body); }, message)};
+}
+
+std::string together(const TypedBody& message) {
   Writer writer;
   writer.begin('{');
-  writer("type", kTypes.at(message.index()));
+  writer("type", message.type);
   writer.key("body");
-  writer.raw(std::visit([](const auto& body) { return body_of(body); }, message));
+  writer.raw(message.body);
   writer.end('}');
   return writer.take();
 }
@@ -77,8 +82,16 @@ Result<Variant> read(std::string_view text, std::string_view attempt) {
 
 }  // namespace
 
+TypedBody typed_body(const Request& request) {
+  return taken_apart(request);
+}
+
+TypedBody typed_body(const Answer& answer) {
+  return taken_apart(answer);
+}
+
 std::string write_request(const Request& request) {
-  return write(request);
+  return together(typed_body(request));
 }
 
 Result<Request> read_request(std::string_view text) {
@@ -90,7 +103,7 @@ Result<Request> read_request(Value json) {
 }
 
 std::string write_answer(const Answer& answer) {
-  return write(answer);
+  return together(typed_body(answer));
 }
 
 Result<Answer> read_answer(std::string_view text) {

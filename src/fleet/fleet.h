@@ -37,6 +37,7 @@ struct PeerState {
   std::string version = {};  // agent's
   Context context = Context::unknown;
   std::string not_reached = {};  // the launcher's own words, control characters removed
+  std::string same_as = {};      // an earlier peer whose name leads to the same network namespace
   Observed<double> clock_offset_ms = {};
   Observed<double> clock_error_ms = {};
 };

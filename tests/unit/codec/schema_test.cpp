@@ -66,8 +66,8 @@ TEST_CASE("packaging/schema is what the code says") {
     if (std::getenv("DISTDOCTOR_UPDATE_GOLDEN") != nullptr) {
       std::ofstream(path) << json_schema(schema);
     }
-    CHECK_MESSAGE(slurp(path) == json_schema(schema),
-                  "stale: run the tests with DISTDOCTOR_UPDATE_GOLDEN=1");
+    const bool fresh = slurp(path) == json_schema(schema);
+    CHECK_MESSAGE(fresh, "stale: run the tests with DISTDOCTOR_UPDATE_GOLDEN=1");
   }
 }
 

@@ -1,0 +1,192 @@
+#include "fleet/fleet.h"
+
+#include "fleet/events.h"
+#include "fleet/here.h"
+#include "fleet/peer.h"
+
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): beside its siblings
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <utility>
+
+namespace distdoctor::fleet {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Peers end their own waits at the deadline; this is for their word of it to arrive here.
+constexpr milliseconds kGrace{300};
+
+NodeFacts known_of(const PeerState& state) {
+  NodeFacts node{
+      .host = state.host, .reached = true, .channel = state.channel, .version = state.version};
+  node.clock_offset_ms = state.clock_offset_ms;
+  node.clock_error_ms = state.clock_error_ms;
+  return node;
+}
+
+class Crew final : public Fleet {
+ public:
+  Crew(const std::vector<std::string>& hosts, LaunchOptions options)
+      : options_(std::move(options)) {
+    for (const std::string& host : hosts) {
+      PeerState state{.host = host, .not_reached = "the agent said nothing in time"};
+      states_.push_back(std::move(state));
+      hellos_.emplace_back();
+      index_.emplace(host, peers_.size());
+      peers_.push_back(std::make_unique<Peer>(peers_.size(), host, options_, events_));
+    }
+  }
+  ~Crew() override { Crew::close(); }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  void meet(Deadline deadline) {
+    for (const auto& peer : peers_) peer->start(deadline);
+    std::size_t waiting = peers_.size();
+    const Deadline last = Deadline::at(deadline.moment() + kGrace);
+    while (waiting > 0 && !interrupted_) {
+      auto event = events_.pop(last);
+      if (!event) break;
+      if (learn(*event)) --waiting;
+    }
+    find_doubles();
+  }
+
+  [[nodiscard]] std::vector<PeerState> peers() const override { return states_; }
+  std::vector<Observed<Answer>> ask(std::span<const Ask> asks, Deadline deadline) override;
+
+  void interrupt() override {
+    interrupted_ = true;
+    events_.push({.what = Interrupted{}});
+  }
+
+  void close() override {
+    for (const auto& peer : peers_) peer->close();
+    for (const auto& peer : peers_) peer->join();
+  }
+
+ private:
+  struct Waiting {
+    std::map<std::uint64_t, std::size_t> places;  // of the answers, by the ask's id
+    std::map<std::uint64_t, std::size_t> peers;
+  };
+
+  void send(const Ask& ask, std::size_t place, Deadline deadline, Observed<Answer>& answer);
+  void receive(Event& event, std::vector<Observed<Answer>>& answers);
+  bool learn(const Event& event);
+  void find_doubles();
+
+  const LaunchOptions options_;
+  Events events_;
+  std::atomic<bool> interrupted_ = false;
+  std::vector<PeerState> states_;
+  std::vector<AgentHello> hellos_;
+  std::map<std::string, std::size_t, std::less<>> index_;
+  Waiting waiting_;
+  std::uint64_t next_id_ = 1;
+  std::vector<std::unique_ptr<Peer>> peers_;  // last: their threads use the others
+};
+
+// Whether the event says how the meeting with a peer went.
+bool Crew::learn(const Event& event) {
+  if (const auto* met = std::get_if<Met>(&event.what)) {
+    states_[event.peer] = met->state;
+    hellos_[event.peer] = met->hello;
+    return true;
+  }
+  const auto* lost = std::get_if<Lost>(&event.what);
+  if (lost == nullptr) return false;
+  const bool first = !states_[event.peer].reached;
+  states_[event.peer] = lost->state;
+  return first;
+}
+
+void Crew::find_doubles() {
+  std::map<std::pair<std::string, std::uint64_t>, std::string> places;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const AgentHello& hello = hellos_[i];
+    if (!states_[i].reached || hello.boot_id.empty() || hello.net_namespace == 0) continue;
+    const auto [first, fresh] =
+        places.try_emplace({hello.boot_id, hello.net_namespace}, states_[i].host);
+    if (!fresh) states_[i].same_as = first->second;
+  }
+}
+
+void Crew::send(const Ask& ask, std::size_t place, Deadline deadline, Observed<Answer>& answer) {
+  const auto found = index_.find(ask.host);
+  if (found == index_.end()) {
+    answer = Unknown{Why::failed, "no peer has this name"};
+    return;
+  }
+  const PeerState& state = states_[found->second];
+  if (!state.reached) {
+    answer = Unknown{Why::failed, state.not_reached};
+    return;
+  }
+  const std::uint64_t id = next_id_++;
+  waiting_.places[id] = place;
+  waiting_.peers[id] = found->second;
+  peers_[found->second]->ask(id, ask.request, deadline, known_of(state));
+}
+
+void Crew::receive(Event& event, std::vector<Observed<Answer>>& answers) {
+  if (auto* done = std::get_if<Done>(&event.what)) {
+    const auto place = waiting_.places.find(done->id);
+    if (place == waiting_.places.end()) return;
+    answers[place->second] = std::move(done->answer);
+    waiting_.places.erase(place);
+    waiting_.peers.erase(done->id);
+    return;
+  }
+  learn(event);
+  if (!std::holds_alternative<Lost>(event.what)) return;
+  // What was asked after the peer had ended its asks.
+  std::erase_if(waiting_.peers, [&](const auto& row) {
+    if (row.second != event.peer) return false;
+    answers[waiting_.places.at(row.first)] = Unknown{Why::failed, states_[event.peer].not_reached};
+    waiting_.places.erase(row.first);
+    return true;
+  });
+}
+
+std::vector<Observed<Answer>> Crew::ask(std::span<const Ask> asks, Deadline deadline) {
+  const Unknown late{Why::timed_out, "no answer by the deadline"};
+  const Unknown interrupted{Why::not_collected, "interrupted"};
+  std::vector<Observed<Answer>> answers(asks.size(), interrupted_ ? interrupted : late);
+  if (interrupted_) return answers;
+  waiting_ = {};
+  for (std::size_t i = 0; i < asks.size(); ++i) send(asks[i], i, deadline, answers[i]);
+  Deadline last = Deadline::at(deadline.moment() + kGrace);
+  bool told = false;
+  while (!waiting_.places.empty()) {
+    auto event = events_.pop(last);
+    if (event) receive(*event, answers);
+    if (interrupted_ && !std::exchange(told, true)) {
+      for (const auto& peer : peers_) peer->end_asks(interrupted);
+      last = last.capped(kGrace);
+    } else if (!event) {
+      break;
+    }
+  }
+  return answers;
+}
+
+}  // namespace
+
+std::unique_ptr<Fleet> Fleet::open(const std::vector<std::string>& peers,
+                                   const LaunchOptions& options,
+                                   Deadline deadline) {
+  // A launcher that ends while we write to it must be an error, not our end. posix_spawn gives
+  // children the default back.
+  ::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
+  auto crew = std::make_unique<Crew>(
+      peers.empty() ? std::vector<std::string>{own_hostname()} : peers, options);
+  crew->meet(deadline);
+  return crew;
+}
+
+}  // namespace distdoctor::fleet

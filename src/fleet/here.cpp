@@ -1,0 +1,82 @@
+#include "fleet/here.h"
+
+#include "base/text.h"
+#include "machine/child.h"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+namespace distdoctor::fleet {
+namespace {
+
+Address address_of(const sockaddr& name) {
+  Address address;
+  if (name.sa_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, &name, sizeof v4);
+    std::memcpy(address.bytes.data(), &v4.sin_addr, 4);
+  } else {
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, &name, sizeof v6);
+    address.v6 = true;
+    std::memcpy(address.bytes.data(), &v6.sin6_addr, 16);
+  }
+  return address;
+}
+
+std::vector<Address> resolved(std::string_view host, Deadline deadline) {
+  if (const auto address = Address::parse(host)) return {*address};
+  const auto output =
+      machine::run_child({.argv = {"getent", "ahosts", std::string(host)}}, deadline);
+  std::vector<Address> addresses;
+  if (!output) return addresses;
+  for (const auto line : split_lines(output->out)) {
+    const auto words = split_words(line);
+    const auto address = words.empty() ? std::nullopt : Address::parse(words.front());
+    if (address) addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+bool same_place(const Address& a, const Address& b) {
+  return a.v6 == b.v6 && a.bytes == b.bytes;
+}
+
+}  // namespace
+
+std::string own_hostname() {
+  utsname name{};
+  ::uname(&name);
+  return name.nodename;
+}
+
+std::vector<Address> own_addresses() {
+  std::vector<Address> addresses;
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return addresses;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(first, &::freeifaddrs);
+  for (const ifaddrs* row = list.get(); row != nullptr; row = row->ifa_next) {
+    const sockaddr* name = row->ifa_addr;
+    if (name == nullptr || (name->sa_family != AF_INET && name->sa_family != AF_INET6)) continue;
+    addresses.push_back(address_of(*name));
+  }
+  return addresses;
+}
+
+bool is_here(std::string_view host, bool name_only, Deadline deadline) {
+  if (host == own_hostname()) return true;
+  if (name_only) return false;
+  const auto own = own_addresses();
+  return std::ranges::any_of(resolved(host, deadline), [&](const Address& address) {
+    return address.loopback() ||
+           std::ranges::any_of(own, [&](const Address& ours) { return same_place(ours, address); });
+  });
+}
+
+}  // namespace distdoctor::fleet

@@ -1,0 +1,17 @@
+// Entering the world of a running process: `--pid N`.
+#pragma once
+
+#include "base/error.h"
+
+#include <cstdint>
+
+namespace distdoctor::fleet {
+
+// Joins the mount, UTS, IPC, network and PID namespaces of the process where they differ from ours,
+// and its root folder. Only while this process has one thread (setns(2)). True: the PID namespace
+// is entered by children only, so fork and let the child go on.
+Result<bool> enter_namespaces_of(int pid);
+
+std::uint64_t net_namespace();  // the inode of ours; 0 where /proc does not tell
+
+}  // namespace distdoctor::fleet
