@@ -8,6 +8,7 @@
 #include "base/deadline.h"
 #include "diagnose/diagnose.h"
 #include "fleet/fleet.h"
+#include "probe/plan.h"
 #include "rules/launch/settings.h"
 
 #include <atomic>
@@ -37,6 +38,7 @@ using Progress = std::function<void(std::string_view stage, std::string_view det
 
 struct Outcome {
   ClusterFacts cluster = {};
+  probe::ProbePlan plan = {};  // what was sent, or would have been (--dry-run)
   Diagnosis diagnosis = {};
   double elapsed_s = 0;
 };

@@ -101,7 +101,8 @@ class Agent {
   void answer(const Incoming& incoming);
   void collect(std::uint64_t id, const CollectRequest& request, Deadline deadline);
   void in_a_thread(std::uint64_t id, const Request& request, Deadline deadline);
-  Answer act(const Request& request, Deadline deadline);
+  void work(std::uint64_t id, const Request& request, Deadline deadline);
+  Result<Answer> act(const Request& request, Deadline deadline);
   void trouble(std::uint64_t id, const std::string& text);
 
   Channel channel_;
@@ -202,24 +203,33 @@ void Agent::in_a_thread(std::uint64_t id, const Request& request, Deadline deadl
   Thread thread;
   ++threads_;
   thread.begin(kCollectorStack, [this, id, request, deadline] {
-    try {
-      channel_.post(frame_of(id, codec::typed_body(act(request, deadline))));
-    } catch (const std::exception& error) {
-      trouble(id, error.what());
-    }
+    work(id, request, deadline);
     --threads_;
   });
   thread.detach();
 }
 
+void Agent::work(std::uint64_t id, const Request& request, Deadline deadline) {
+  try {
+    const auto answer = act(request, deadline);
+    if (!answer) return trouble(id, answer.error().render());
+    channel_.post(frame_of(id, codec::typed_body(*answer)));
+  } catch (const std::exception& error) {
+    trouble(id, error.what());
+  }
+}
+
 struct Act {
   probe::Listeners& listeners;
+  probe::Lookups look_up;
   Deadline deadline;
 
   Answer operator()(const ListenRequest& request) const { return listeners.open(request); }
-  Answer operator()(const DialRequest& request) const { return probe::dial(request, deadline); }
+  Answer operator()(const DialRequest& request) const {
+    return probe::dial(request, look_up, deadline);
+  }
   Answer operator()(const PathRequest& request) const {
-    return probe::measure_paths(request, deadline);
+    return probe::measure_paths(request, look_up, deadline);
   }
   Answer operator()(const ReportRequest& request) const { return listeners.report(request); }
   Answer operator()(const DuplicateRequest& request) const {
@@ -228,8 +238,14 @@ struct Act {
   Answer operator()(const CollectRequest& /*request*/) const { return NodeFacts{}; }  // not here
 };
 
-Answer Agent::act(const Request& request, Deadline deadline) {
-  return std::visit(Act{listeners_, deadline}, request);
+probe::Lookups lookups_of(const std::shared_ptr<const machine::Machine>& machine) {
+  return {.route_to = [machine](const Address& to) { return machine->route_to(to, std::nullopt); },
+          .neighbours = [machine] { return machine->neighbours(); }};
+}
+
+Result<Answer> Agent::act(const Request& request, Deadline deadline) {
+  DD_TRY(std::shared_ptr<const machine::Machine> machine, machine::Machine::live());
+  return std::visit(Act{listeners_, lookups_of(machine), deadline}, request);
 }
 
 }  // namespace

@@ -27,4 +27,7 @@ struct Report {
 void text(const Report& report, const TextOptions& options, std::ostream& out);
 void json(const Report& report, std::ostream& out);  // distdoctor/1
 
+// One node and what each library would choose there (distdoctor-facts/1). `prediction` may be null.
+void facts(const NodeFacts& node, const Prediction* prediction, std::ostream& out);
+
 }  // namespace distdoctor::render

@@ -1,0 +1,246 @@
+#include "cli/options.h"
+
+#include <distdoctor/areas.h>
+#include <distdoctor/check.h>
+#include <distdoctor/exit_code.h>
+
+#include "base/nearest.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/input.h"
+#include "cli/policy.h"
+#include "exam/said.h"
+#include "render/explain.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <utility>
+
+namespace distdoctor::cli {
+namespace {
+
+constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;
+
+// As typed, before anything is checked or read.
+struct Raw {
+  std::string peers;
+  std::string launch;
+  std::string master;
+  std::string backend;
+  std::string config;
+  std::string format = "text";
+  std::string fail_on = "blocker";
+  std::string timeout = "5s";
+  std::string budget = "60s";
+  std::vector<std::string> env;
+  std::vector<std::string> only;
+  std::vector<std::string> skip;
+  int pid = 0;
+  bool no_probe = false;
+  std::vector<std::string> command;  // behind --
+};
+
+void add_job_options(CLI::App& app, Raw& raw, Options& options) {
+  app.add_option("--peers", raw.peers, "Nodes of the job: node[0-3],login1 or @FILE")
+      ->type_name("HOSTLIST");
+  app.add_option("--launch", raw.launch,
+                 "How to start a program on {host}, instead of ssh: 'docker exec -i {host}'")
+      ->type_name("TEMPLATE");
+  app.add_flag("--push", options.exam.launch.push, "Copy distdoctor to peers that lack it");
+  app.add_option("--master", raw.master, "The job's MASTER_ADDR:MASTER_PORT")->type_name("H:P");
+  app.add_option("--env", raw.env, "A setting of the job, or a file of such lines")
+      ->type_name("K=V|FILE")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--backend", raw.backend, "What the job's process group uses: nccl or gloo")
+      ->check(CLI::IsMember({"nccl", "gloo"}));
+  app.add_option("--pid", raw.pid, "Look from inside this process's namespaces")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--facts", options.facts_files, "Judge recorded facts instead of machines")
+      ->type_name("FILE");
+  app.add_option("--timeout", raw.timeout, "For one operation")->capture_default_str();
+  app.add_option("--budget", raw.budget, "For the whole run")->capture_default_str();
+}
+
+void add_judging_options(CLI::App& app, Raw& raw, Options& options) {
+  app.add_option("--only", raw.only, "Only these areas, checks or codes")->delimiter(',');
+  app.add_option("--skip", raw.skip, "Not these areas, checks or codes")->delimiter(',');
+  app.add_option("--fail-on", raw.fail_on, "What makes the exit code 1")
+      ->check(CLI::IsMember({"blocker", "degraded", "unknown"}))
+      ->capture_default_str();
+  app.add_option("--config", raw.config, "A site's own thresholds")->type_name("POLICY.toml");
+  app.add_option("-o,--output", raw.format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  app.add_option("--save", options.save, "Write the facts, for check --facts")->type_name("FILE");
+  app.add_flag("-v,--verbose", options.verbose, "Show what passed, and all evidence");
+  app.add_flag("--dry-run", options.dry_run, "Read the nodes, print the traffic, send none");
+  app.add_flag("--no-probe", raw.no_probe, "Send no test traffic");
+  app.add_flag("--probe-store", options.exam.probe_store, "May ask a live TCPStore who it is");
+}
+
+constexpr const char* kFooter =
+    "distdoctor reads. Beyond that it binds test listeners, sends bounded test traffic between "
+    "the\n"
+    "named peers, and nothing else; it removes all that it made, also when it is killed.\n"
+    "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 could not tell, 70 our own bug.";
+
+void describe(CLI::App& app, Raw& raw, Options& options) {
+  app.set_version_flag("--version", std::string("distdoctor ") + DISTDOCTOR_VERSION);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  CLI::App* check = app.add_subcommand("check", "Find what keeps a job from starting");
+  add_job_options(*check, raw, options);
+  add_judging_options(*check, raw, options);
+  CLI::App* facts = app.add_subcommand("facts", "Print what is seen on each node, as JSON");
+  add_job_options(*facts, raw, options);
+  facts->add_option("-o,--output", options.output, "Write there")->type_name("FILE");
+  CLI::App* env =
+      app.add_subcommand("env", "Print exports that make the choice of interfaces right");
+  add_job_options(*env, raw, options);
+  env->add_option("--node", options.node, "The values of this node, where they differ");
+  CLI::App* explain = app.add_subcommand("explain", "Explain a code: meaning, how to confirm, fix");
+  explain->add_option("CODE", options.code)->required();
+  app.add_subcommand("list", "List all checks and codes");
+}
+
+Done mistake(const Error& error) {
+  std::cerr << "distdoctor: " << error.render() << '\n';
+  return {kExitUsage};
+}
+Done mistake(const std::string& text) {
+  std::cerr << "distdoctor: " << printable(text) << '\n';
+  return {kExitUsage};
+}
+
+std::vector<std::string> words_of(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) {
+    words.push_back(child->get_name());
+  }
+  return words;
+}
+
+// CLI11's own words, but for what it does not know: there the nearest known word helps.
+std::string explain_mistake(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& asked = chosen.empty() ? app : *chosen.front();
+  const auto unknown = asked.remaining();
+  if (unknown.empty()) return error.what();
+  const auto words = words_of(asked);
+  const std::vector<std::string_view> known(words.begin(), words.end());
+  const std::string word = unknown.front().substr(0, unknown.front().find('='));
+  const char* what = word.starts_with('-') ? "unknown option '" : "unexpected '";
+  return what + word + "'" + did_you_mean(word, known) + "; see `distdoctor " +
+         (chosen.empty() ? "" : asked.get_name() + " ") + "--help`";
+}
+
+Result<void> check_selection(const std::vector<std::string>& words) {
+  std::vector<std::string_view> known(kAreas.begin(), kAreas.end());
+  for (const NamedCheck& check : all_checks()) known.push_back(check.name);
+  std::ranges::copy(render::all_codes(all_checks()), std::back_inserter(known));
+  for (const std::string& word : words) {
+    if (std::ranges::find(known, word) != known.end()) continue;
+    return failure("select '" + word + "'",
+                   "no such area, check or code" + did_you_mean(word, known));
+  }
+  return {};
+}
+
+Result<Settings> said_by_options(const Raw& raw) {
+  Settings settings;
+  for (const std::string& text : raw.env) {
+    DD_TRY(auto more, read_env_option(text));
+    for (auto& [name, setting] : more) settings[name] = std::move(setting);
+  }
+  if (!raw.master.empty()) {
+    DD_TRY(auto more, read_master_option(raw.master));
+    for (auto& [name, setting] : more) settings[name] = std::move(setting);
+  }
+  if (!raw.backend.empty()) {
+    settings["DISTDOCTOR_BACKEND"] = {raw.backend,
+                                      {.source = Source::option, .where = "--backend"}};
+  }
+  return settings;
+}
+
+std::optional<std::string> script_text(const std::string& path) {
+  auto text = read_file(path, kMostScriptBytes);
+  if (!text) return std::nullopt;
+  return *std::move(text);
+}
+
+Result<void> take_job(const Raw& raw, Options& options) {
+  DD_TRY(options.exam.peers, read_peers(raw.peers));
+  DD_TRY(auto settings, said_by_options(raw));
+  DD_TRY(options.exam.said,
+         exam::read_said(raw.command, std::move(settings), own_environment(), script_text));
+  options.exam.launch.launch_template = raw.launch;
+  if (raw.pid != 0) options.exam.launch.enter_pid = raw.pid;
+  options.exam.probe = !raw.no_probe && !options.dry_run;
+  DD_TRY(options.exam.timeout, parse_duration(raw.timeout));
+  DD_TRY(options.exam.budget, parse_duration(raw.budget));
+  return {};
+}
+
+Result<void> take_judging(const Raw& raw, Options& options) {
+  DD_TRY(check_selection(raw.only));
+  DD_TRY(check_selection(raw.skip));
+  options.exam.selection.only = raw.only;
+  options.exam.selection.skip = raw.skip;
+  const std::map<std::string, diagnose::FailOn> levels = {{"blocker", diagnose::FailOn::blocker},
+                                                          {"degraded", diagnose::FailOn::degraded},
+                                                          {"unknown", diagnose::FailOn::unknown}};
+  options.exam.selection.fail_on = levels.at(raw.fail_on);
+  options.format = raw.format == "json" ? Format::json : Format::text;
+  if (!raw.config.empty()) {
+    DD_TRY(options.exam.expect, read_policy(raw.config));
+  }
+  return {};
+}
+
+Result<void> take(const Raw& raw, Options& options) {
+  if (options.command == "explain" || options.command == "list") return {};
+  DD_TRY(take_job(raw, options));
+  return take_judging(raw, options);
+}
+
+// What stands behind the first "--" is the job's command line and none of ours.
+std::vector<std::string> cut_command(std::vector<std::string>& argv) {
+  const auto dashes = std::ranges::find(argv, "--");
+  if (dashes == argv.end()) return {};
+  std::vector<std::string> command(dashes + 1, argv.end());
+  argv.erase(dashes, argv.end());
+  return command;
+}
+
+}  // namespace
+
+std::variant<Options, Done> parse_options(const std::vector<std::string>& argv) {
+  Options options;
+  Raw raw;
+  std::vector<std::string> ours = argv;
+  raw.command = cut_command(ours);
+  CLI::App app("distdoctor finds what is wrong with a multi-node training environment",
+               "distdoctor");
+  describe(app, raw, options);
+  try {
+    std::ranges::reverse(ours);  // CLI11 takes them from the back
+    app.parse(ours);
+  } catch (const CLI::Success& success) {
+    return Done{app.exit(success)};
+  } catch (const CLI::ParseError& error) {
+    return mistake(explain_mistake(app, error));
+  }
+  options.command = app.get_subcommands().front()->get_name();
+  if (const auto taken = take(raw, options); !taken) return mistake(taken.error());
+  return options;
+}
+
+}  // namespace distdoctor::cli

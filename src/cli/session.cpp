@@ -1,0 +1,54 @@
+#include "cli/session.h"
+
+#include <distdoctor/exit_code.h>
+
+#include "base/text.h"
+#include "cli/input.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <iostream>
+#include <string>
+#include <utility>
+
+namespace distdoctor::cli {
+namespace {
+
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writes it
+
+void note_interrupt(int signal) {
+  interrupted = true;
+  std::signal(signal, SIG_DFL);  // the second one ends us the usual way
+}
+
+exam::Progress progress_line() {
+  if (::isatty(STDERR_FILENO) == 0) return {};
+  return [](std::string_view stage, std::string_view detail) {
+    std::cerr << "\r\x1b[K";
+    if (stage != "close") std::cerr << stage << ": " << printable(detail) << std::flush;
+  };
+}
+
+}  // namespace
+
+Result<exam::Outcome> examine(const Options& options) {
+  if (!options.facts_files.empty()) {
+    DD_TRY(auto cluster, read_facts(options.facts_files));
+    return exam::run_recorded(std::move(cluster), options.exam);
+  }
+  std::signal(SIGINT, note_interrupt);
+  std::signal(SIGTERM, note_interrupt);
+  exam::Options exam_options = options.exam;
+  exam_options.interrupted = &interrupted;
+  return exam::run(exam_options, progress_line());
+}
+
+int complain(const Error& error) {
+  std::cerr << "distdoctor: " << error.render() << '\n';
+  return kExitUsage;
+}
+
+}  // namespace distdoctor::cli

@@ -1,0 +1,19 @@
+// The catalogue in words: a code's page, and the list of all.
+#pragma once
+
+#include <distdoctor/check.h>
+
+#include <ostream>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace distdoctor::render {
+
+// The page of a code in Markdown; false when no check has this code.
+bool explain(std::string_view code, std::span<const NamedCheck> checks, std::ostream& out);
+// Areas with their checks and codes, a line each.
+void catalogue(std::span<const NamedCheck> checks, std::ostream& out);
+std::vector<std::string_view> all_codes(std::span<const NamedCheck> checks);
+
+}  // namespace distdoctor::render

@@ -1,0 +1,46 @@
+#include "exam/nodes.h"
+
+#include "support/builders.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::exam {
+namespace {
+
+TEST_CASE("names to resolve: the master, endpoints, peers; each once, no literals") {
+  JobSpec job;
+  job.peers = {"node0", "10.0.0.7", "node1"};
+  job.settings["MASTER_ADDR"] = {"node0", {}};
+  job.launches = {{.rdzv_endpoint = "head.example:29400", .master_addr = "10.0.0.1"},
+                  {.rdzv_endpoint = "[fd00::1]:29400"},
+                  {.rdzv_endpoint = "fd00::2"},
+                  {.rdzv_endpoint = "plain"}};
+  CHECK(names_to_resolve(job) ==
+        std::vector<std::string>{"node0", "head.example", "plain", "node1"});
+}
+
+TEST_CASE("what was collected keeps what the channel said") {
+  NodeFacts node{
+      .host = "node0", .reached = true, .channel = "ssh", .version = "9", .context = Context::ssh};
+  node.clock_offset_ms = 5.0;
+  NodeFacts collected = testing::healthy_node(3, 4);
+  take_collected(Answer(collected), node);
+  CHECK(node.host == "node0");
+  CHECK(node.version == "9");
+  CHECK(node.context == Context::ssh);
+  CHECK(*node.clock_offset_ms == 5.0);
+  CHECK(node.links == collected.links);
+}
+
+TEST_CASE("an agent that never answered is a node that was not reached") {
+  NodeFacts node{.host = "node0", .reached = true};
+  take_collected(Unknown{Why::timed_out, "silent for 5 s"}, node);
+  CHECK_FALSE(node.reached);
+  CHECK(node.not_reached == "silent for 5 s");
+}
+
+}  // namespace
+}  // namespace distdoctor::exam

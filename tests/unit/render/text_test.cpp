@@ -1,0 +1,124 @@
+#include "render/render.h"
+#include "support/builders.h"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace distdoctor::render {
+namespace {
+
+Cause dropped() {
+  Cause cause{.finding = {.code = "rendezvous-port-dropped",
+                          .severity = Severity::blocker,
+                          .certainty = Certainty::proved,
+                          .symptom = Symptom::hang,
+                          .subjects = {.nodes = {"node0"}, .pairs = {{"node1", "node0"}}},
+                          .summary = "node0 drops what node1 sends to port 29500"},
+              .fault_class = FaultClass::firewall,
+              .title = "MASTER_PORT is dropped",
+              .because = "proved blocker"};
+  cause.finding.evidence = {{.node = "node1",
+                             .fact = "dial 10.10.0.10:29500",
+                             .observed = "timed out",
+                             .expected = "connected",
+                             .command = "nc -vz -w 3 10.10.0.10 29500"}};
+  cause.finding.fix = {
+      {.node = "node0", .kind = Fix::Kind::shell, .command = "nft add rule x", .text = "as root"},
+      {.node = "*",
+       .kind = Fix::Kind::env,
+       .env = {{"NCCL_SOCKET_IFNAME", "=eth1"}, {"NCCL_IB_DISABLE", std::nullopt}},
+       .text = "for NCCL"}};
+  cause.explains = {{.finding = {.code = "net-ephemeral-dropped",
+                                 .severity = Severity::blocker,
+                                 .certainty = Certainty::proved,
+                                 .symptom = Symptom::hang,
+                                 .summary = "all ports"}}};
+  cause.also_explains = {"net-one-way-dropped"};
+  return cause;
+}
+
+Diagnosis sick() {
+  return {.causes = {dropped()},
+          .checks = {{.name = "net/a", .title = "A is well", .result = CheckResult::pass},
+                     {.name = "net/b", .title = "B is well", .result = CheckResult::pass},
+                     {.name = "rendezvous/port",
+                      .title = "The port is open",
+                      .result = CheckResult::blocker,
+                      .detail = "it is not"},
+                     {.name = "host/shm",
+                      .title = "shm fits",
+                      .result = CheckResult::unknown,
+                      .detail = "denied"}},
+          .gaps = {{.nodes = {"node1"}, .fact = "shm", .why = {Why::denied, "EPERM"}}},
+          .nodes = {{"node0", true, ""}, {"node1", false, "ssh: no\x1b[2Jroute"}},
+          .verdict = Verdict::problems,
+          .exit_code = 1};
+}
+
+std::string printed(const Diagnosis& diagnosis, const TextOptions& options) {
+  std::ostringstream out;
+  const ClusterFacts cluster = testing::healthy_cluster(2);
+  text({.command = "check", .diagnosis = diagnosis, .cluster = cluster, .elapsed_s = 1.9}, options,
+       out);
+  return out.str();
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE(
+    "a diagnosis says code, evidence with its command, fix, consequence and where to read on") {
+  const std::string out = printed(sick(), {.utf8 = false});
+  for (const char* part :
+       {"1. X rendezvous-port-dropped  [blocker, proved, symptom: hang]", "MASTER_PORT is dropped",
+        "About: node0, node1 -> node0",
+        "node1: dial 10.10.0.10:29500 is timed out, expected connected",
+        "$ nc -vz -w 3 10.10.0.10 29500", "on node0: as root", "nft add rule x",
+        "in the job's environment, on every node: for NCCL", "export NCCL_SOCKET_IFNAME==eth1",
+        "unset NCCL_IB_DISABLE", "net-ephemeral-dropped: all ports",
+        "Would also explain: net-one-way-dropped", "distdoctor explain rendezvous-port-dropped",
+        "MASTER_ADDR=node0  (option, --env)"}) {
+    CAPTURE(part);
+    CHECK(has(out, part));
+  }
+}
+
+TEST_CASE("the last two lines are the verdict and what was not checked") {
+  const std::string out = printed(sick(), {.utf8 = false});
+  CHECK(
+      has(out, "\nVerdict: problems (1 blocker) after 1.9 s\nNot checked: shm on node1 (EPERM)\n"));
+  const std::string healthy = printed({.nodes = {{"node0", true, ""}}}, {});
+  CHECK(healthy.ends_with("Not checked: nothing was left out\n"));
+  CHECK(has(healthy, "Verdict: healthy"));
+}
+
+TEST_CASE("passes are one line a module, and a line each with -v") {
+  const std::string brief = printed(sick(), {.utf8 = false});
+  CHECK(has(brief, "net\n  ok 2 checks passed\n"));
+  CHECK_FALSE(has(brief, "A is well"));
+  CHECK(has(brief, "X The port is open\n      it is not\n"));
+  const std::string verbose = printed(sick(), {.utf8 = false, .verbose = true});
+  CHECK(has(verbose, "ok A is well\n"));
+  CHECK(has(verbose, "? shm fits\n      denied\n"));
+}
+
+TEST_CASE("symbols by locale, colour on request, never a control character of others") {
+  const std::string plain = printed(sick(), {.utf8 = true});
+  CHECK(has(plain, "✗ rendezvous-port-dropped"));
+  CHECK_FALSE(has(plain, "\x1b"));
+  CHECK(has(plain, "node1 was not reached: ssh: no\\x1b[2Jroute"));
+  CHECK(has(printed(sick(), {.colour = true}), "\x1b[1;31m"));
+}
+
+TEST_CASE("interrupted says so") {
+  Diagnosis diagnosis = sick();
+  diagnosis.interrupted = true;
+  CHECK(has(printed(diagnosis, {}), "interrupted, so this is a part only"));
+}
+
+}  // namespace
+}  // namespace distdoctor::render
