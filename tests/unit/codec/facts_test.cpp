@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
 
 using namespace distdoctor;         // NOLINT(google-build-using-namespace): a test of it
 using namespace distdoctor::codec;  // NOLINT(google-build-using-namespace): a test of it

@@ -7,6 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 using namespace distdoctor;         // NOLINT(google-build-using-namespace): a test of it
 using namespace distdoctor::codec;  // NOLINT(google-build-using-namespace): a test of it

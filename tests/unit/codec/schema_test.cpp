@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <string_view>
 
 using namespace distdoctor;         // NOLINT(google-build-using-namespace): a test of it
 using namespace distdoctor::codec;  // NOLINT(google-build-using-namespace): a test of it

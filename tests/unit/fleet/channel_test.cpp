@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 using namespace distdoctor;         // NOLINT(google-build-using-namespace): a test of it
 using namespace distdoctor::fleet;  // NOLINT(google-build-using-namespace): a test of it

@@ -9,7 +9,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 using namespace distdoctor;         // NOLINT(google-build-using-namespace): a test of it
 using namespace distdoctor::fleet;  // NOLINT(google-build-using-namespace): a test of it

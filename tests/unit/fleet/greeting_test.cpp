@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 using namespace distdoctor;         // NOLINT(google-build-using-namespace): a test of it

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <string>
 
 using namespace distdoctor;         // NOLINT(google-build-using-namespace): a test of it
 using namespace distdoctor::fleet;  // NOLINT(google-build-using-namespace): a test of it
