@@ -13,7 +13,9 @@ using namespace distdoctor::fleet;  // NOLINT(google-build-using-namespace): a t
 
 namespace {
 
-const Deadline kSoon = Deadline::after(std::chrono::seconds(20));
+Deadline soon() {
+  return Deadline::after(std::chrono::seconds(20));
+}
 
 std::string all_of(const Fd& fd) {
   std::string text;
@@ -32,7 +34,7 @@ TEST_CASE("Process: its descriptors and its fate") {
     REQUIRE(::write(ends.out.get(), "yes\n", 4) == 4);
     CHECK(all_of(ends.words) == "no\n");
     CHECK(all_of(ends.in) == "yes\n");
-    CHECK(process.wait(kSoon));
+    CHECK(process.wait(soon()));
     CHECK(process.fate() == "ended with status 3");
   }
 }
