@@ -34,7 +34,7 @@ constexpr milliseconds kSettle{25};
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
-  static_cast<void>(::getrandom(&number, sizeof number, 0));
+  if (::getrandom(&number, sizeof number, 0) < 0) return 0;  // too early after boot: still a number
   return number;
 }
 
