@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill() is not in <csignal>
 #include <sys/prctl.h>
@@ -157,6 +158,7 @@ void become_clean(pid_t parent) {
   ::dup2(ends.in, 0);
   ::dup2(ends.out, 1);
   ::dup2(ends.err, 2);
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // what others forgot to mark; none before 5.11
   int error = ENOENT;
   for (const auto& program : prepared.programs) {
     ::execve(program.c_str(), prepared.argv.data(), prepared.envp.data());

@@ -78,6 +78,8 @@ Result<void> each_entry(Fd folder, std::string_view path, Take take) {
 Result<std::string> link_text(int folder, const char* name, std::string_view path) {
   std::array<char, PATH_MAX> target{};
   const auto length = ::readlinkat(folder, name, target.data(), target.size());
+  // Of a descriptor that is no link, the kernel says ENOENT instead of EINVAL.
+  if (length < 0 && *name == '\0' && errno == ENOENT) errno = EINVAL;
   if (length < 0) return std::unexpected(errno_error("readlink", path));
   return std::string(target.data(), static_cast<std::size_t>(length));
 }

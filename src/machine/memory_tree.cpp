@@ -64,9 +64,8 @@ Result<const CapturedFile*> MemoryTree::file(std::string_view path) const {
   if (found == files_.end()) {
     return std::unexpected(errno_error("open", path, is_folder(name) ? EISDIR : ENOENT));
   }
-  if (found->second.error != 0) {
-    return std::unexpected(errno_error("open", path, found->second.error));
-  }
+  const int error = found->second.link.empty() ? found->second.error : ELOOP;
+  if (error != 0) return std::unexpected(errno_error("open", path, error));
   return &found->second;
 }
 

@@ -159,7 +159,8 @@ SocketOwners read_socket_owners(const FileTree& files) {
       if (const auto inode = parse_socket_link(target)) held.emplace_back(*inode, pid);
     }
   }
-  return {std::move(held), complete && !held.empty()};
+  complete = complete && !held.empty();  // no /proc at all shows nobody's
+  return {std::move(held), complete};
 }
 
 }  // namespace distdoctor::machine
