@@ -58,8 +58,8 @@ bool sets_its_own_master(const Launch& launch) {
 
 // The job's own command line says RANK and WORLD_SIZE, as `init_method="env://"` wants them.
 bool numbered_by_hand(const JobSpec& job) {
-  const auto rank = job.settings.find("RANK");
-  return rank != job.settings.end() && rank->second.origin.source == Source::command_line &&
+  const auto rank = job.rank_settings.find("RANK");
+  return rank != job.rank_settings.end() && rank->second.origin.source == Source::command_line &&
          job.settings.contains("WORLD_SIZE") &&
          std::ranges::none_of(job.launches, sets_its_own_master);
 }
@@ -67,7 +67,7 @@ bool numbered_by_hand(const JobSpec& job) {
 void judge_forgotten_addr(const Case& c, Judge& judge) {
   const JobSpec& job = c.cluster.job;
   if (!numbered_by_hand(job) || said_anywhere(job, "MASTER_ADDR")) return;
-  const Setting& rank = job.settings.at("RANK");
+  const Setting& rank = job.rank_settings.at("RANK");
   judge.report(missing(c, "RANK and WORLD_SIZE are set, MASTER_ADDR is not",
                        {.node = c.cluster.nodes.front().host,
                         .fact = "MASTER_ADDR",

@@ -21,10 +21,11 @@ void say_nothing(World& w) {
   w.cluster.job.settings = {};
   w.cluster.predicted.master = {};
 }
-void by_hand(World& w, const std::map<std::string, std::string>& settings) {
+void by_hand(World& w, const std::map<std::string, std::string>& said) {
   say_nothing(w);
-  for (const auto& [name, value] : settings) {
-    w.cluster.job.settings[name] = {value, {.source = Source::command_line, .where = "train.sh:7"}};
+  for (const auto& [name, value] : said) {
+    auto& settings = name == "RANK" ? w.cluster.job.rank_settings : w.cluster.job.settings;
+    settings[name] = {value, {.source = Source::command_line, .where = "train.sh:7"}};
   }
 }
 
@@ -110,7 +111,7 @@ const std::vector<CheckCase> cases = {
     {"near miss: a login shell's RANK is not the job's",
      [](World& w) {
        say_nothing(w);
-       w.cluster.job.settings["RANK"] = {"0", {.source = Source::environment}};
+       w.cluster.job.rank_settings["RANK"] = {"0", {.source = Source::environment}};
        w.cluster.job.settings["WORLD_SIZE"] = {"4", {.source = Source::environment}};
      }},
     {"near miss: deepspeed sets both",
