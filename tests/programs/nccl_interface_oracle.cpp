@@ -7,7 +7,8 @@
 //   net_socket error  NET/Socket : no interface found
 // The first comes from the public ncclGetUniqueId. The second needs ncclNetSocketInit, an internal
 // function that is found in the library's symbol table: "net_socket unknown" where it is stripped,
-// or its signature is not that of 2.28. DD_LIBNCCL names the library. Exit 77: there is none.
+// or its signature is not that of 2.28. `--version` prints "2.28.9" instead. DD_LIBNCCL names the
+// library. Exit 77: there is none.
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -155,11 +156,21 @@ void ask_net_socket(const Library& library, const Log& log) {
   report("net_socket", result, log.after("NET/Socket : Using "), library);
 }
 
+void print_version(const Library& library) {
+  int code = 0;  // major * 10000 + minor * 100 + patch, as from 2.9 on
+  library.exported<int (*)(int*)>("ncclGetVersion")(&code);
+  std::cout << code / 10000 << '.' << code / 100 % 100 << '.' << code % 100 << '\n';
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   const Log log;
   const Library library = load();
+  if (argc > 1 && std::string_view(argv[1]) == "--version") {
+    print_version(library);
+    return 0;
+  }
   if (const auto init_env = library.internal<int (*)()>(kInitEnv); init_env != nullptr) init_env();
   ask_bootstrap(library, log);
   ask_net_socket(library, log);

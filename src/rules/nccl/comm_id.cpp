@@ -1,5 +1,6 @@
 #include "rules/nccl/comm_id.h"
 
+#include "base/hostlist.h"
 #include "rules/nccl/name_list.h"
 #include "rules/resolve.h"
 
@@ -36,7 +37,7 @@ std::string plain_host(std::string_view text) {
 std::string comm_id_host(std::string_view text) {
   if (text.size() <= 1 || text.front() == '[') return "";
   std::string host = plain_host(text);
-  return Address::parse(host) ? "" : host;
+  return Address::parse(host) || !bad_host_name(host).empty() ? "" : host;
 }
 
 Observed<CommId> read_comm_id(std::string_view text, const std::vector<Resolution>& names) {
@@ -44,7 +45,8 @@ Observed<CommId> read_comm_id(std::string_view text, const std::vector<Resolutio
   if (text.front() == '[') return bracketed(text);
   const std::string host = plain_host(text);
   if (host.empty()) return no_comm_id("No valid <IPv4_or_hostname>:<port> pair found");
-  const Observed<std::vector<Address>> found = resolve(host, names);
+  // What no node can be called is no name to any resolver.
+  const auto found = bad_host_name(host).empty() ? resolve(host, names) : std::vector<Address>{};
   if (!found.known()) return found.why();
   if (found->empty()) {
     return no_comm_id("error encountered when getting address info : Name or service not known");

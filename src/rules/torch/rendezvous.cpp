@@ -105,16 +105,16 @@ std::optional<std::uint16_t> master_port(const Launch& launch, const Settings& s
 
 // torchrun does not read MASTER_ADDR and MASTER_PORT of its environment: it overwrites them.
 std::optional<Rendezvous> at_master(const Launch& launch, const Settings& settings) {
-  if (!launch.master_addr.empty()) {
-    auto host = expand(launch.master_addr, settings);
-    if (!host || host->empty()) return from_option(settings);
-    return Rendezvous{.host = *std::move(host), .port = master_port(launch, settings)};
-  }
   if (!launch.rdzv_endpoint.empty()) {  // --rdzv-backend=static --rdzv-endpoint=...
     const auto text = expand(launch.rdzv_endpoint, settings);
     const auto endpoint = text ? parse_endpoint(*text, kMasterPort) : std::nullopt;
     if (!endpoint) return std::nullopt;
     return Rendezvous{.host = endpoint->host, .port = endpoint->port};
+  }
+  if (!launch.master_addr.empty()) {
+    auto host = expand(launch.master_addr, settings);
+    if (!host || host->empty()) return from_option(settings);
+    return Rendezvous{.host = *std::move(host), .port = master_port(launch, settings)};
   }
   if (auto said = from_option(settings)) return said;
   if (!is_torchrun(launch)) return std::nullopt;  // a config file or a host list of theirs

@@ -90,6 +90,14 @@ const std::vector<Row> kRows = {
      {changed(c10d("node0:1234"), [](Launch& l) { l.rdzv_backend = "static"; })},
      {},
      "node0 1234"},
+    {"static, the endpoint beats the address",
+     {changed(c10d("node0:1234"),
+              [](Launch& l) {
+                l.rdzv_backend = "static";
+                l.master_addr = "node1";
+              })},
+     {},
+     "node0 1234"},
     {"a torchrun for one node says nothing", {torchrun(1)}, kEnv, "node9 4000"},
     {"standalone says nothing of several nodes",
      {changed(torchrun(1), [](Launch& l) { l.standalone = true; })},
