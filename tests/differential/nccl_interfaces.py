@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Random network namespaces and random NCCL variables: the real NCCL and our prediction must agree.
 
-    nccl_interfaces.py BUILD_DIR [--seed N] [--namespaces N] [--settings N] [--only N]
+    nccl_interfaces.py BUILD_DIR [--seed N] [--cases N] [--only NAMESPACE]
 
 Each namespace gets links of random names, kinds, states, order and addresses; each of its cases a
 random environment, and perhaps a config file. BUILD_DIR holds tests/programs/nccl_interface_oracle,
@@ -18,6 +18,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+CASES_EACH = 5  # environments in one namespace
 PREFIX = f"rules{os.getpid()}"
 FAR = PREFIX + "far"  # the other ends of the links
 NAMES = """eth0 eth1 eth10 eth2 ens5 enp1s0f0np0 ib0 ib1 ibft0 ibs5 docker0 docker_gwbridge lowlat0
@@ -248,14 +249,14 @@ def version_of_library(oracle):
     return done.stdout.strip()
 
 
-def run_namespaces(topologies, options, programs, folder):
+def run_namespaces(topologies, programs, folder):
     """Passed and failed cases. Links settle within about a second (the kernel's linkwatch)."""
     for topology, _ in topologies:
         topology.create()
     time.sleep(1.5)
     cases = []
     for topology, rng in topologies:
-        for number in range(options.settings):
+        for number in range(CASES_EACH):
             cases.append(Case(rng, topology, folder, f"{topology.namespace}-{number}"))
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         results = list(pool.map(lambda case: agree(case, *programs), cases))
@@ -264,13 +265,19 @@ def run_namespaces(topologies, options, programs, folder):
     return results.count(True), results.count(False)
 
 
+def remove_namespaces():
+    listed = subprocess.run(["ip", "netns", "list"], text=True, capture_output=True, check=False)
+    for line in listed.stdout.splitlines():
+        if line.startswith(PREFIX):
+            subprocess.run(["ip", "netns", "del", line.split()[0]], check=False)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--namespaces", type=int, default=48)
-    parser.add_argument("--settings", type=int, default=5, help="cases for each namespace")
-    parser.add_argument("--only", type=int, help="this namespace alone")
+    parser.add_argument("--cases", type=int, default=240)
+    parser.add_argument("--only", type=int, help="the cases of this namespace alone")
     options = parser.parse_args()
     if os.geteuid() != 0:
         skip("network namespaces need root")
@@ -279,7 +286,7 @@ def main():
     programs = (oracle, ours, version_of_library(oracle))
     if subprocess.run(["ip", "netns", "add", FAR], capture_output=True, check=False).returncode:
         skip("this machine lets us make no network namespace")
-    numbers = range(options.namespaces) if options.only is None else [options.only]
+    numbers = range(-(-options.cases // CASES_EACH)) if options.only is None else [options.only]
     passed = failed = 0
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -288,13 +295,10 @@ def main():
                 for number in numbers[begin:begin + 12]:
                     rng = random.Random(f"{options.seed} {number}")
                     topologies.append((Topology(rng, number), rng))
-                more = run_namespaces(topologies, options, programs, folder)
+                more = run_namespaces(topologies, programs, folder)
                 passed, failed = passed + more[0], failed + more[1]
     finally:
-        listed = subprocess.run(["ip", "netns", "list"], text=True, capture_output=True, check=False)
-        for line in listed.stdout.splitlines():
-            if line.startswith(PREFIX):
-                subprocess.run(["ip", "netns", "del", line.split()[0]], check=False)
+        remove_namespaces()
     print(f"NCCL {programs[2]}, seed {options.seed}: {passed} passed, {failed} failed, 0 skipped")
     sys.exit(1 if failed else 0)
 
