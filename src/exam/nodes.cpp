@@ -2,6 +2,9 @@
 
 #include <distdoctor/address.h>
 
+#include "rules/nccl/comm_id.h"
+#include "rules/torch/rendezvous.h"
+
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -76,6 +79,10 @@ std::vector<std::string> names_to_resolve(const JobSpec& job) {
     add_name(launch.master_addr, names);
     add_name(host_of_endpoint(launch.rdzv_endpoint), names);
   }
+  // As the rules will ask: variables in them are expanded.
+  if (const auto meeting = rules::rendezvous_of(job)) add_name(meeting->host, names);
+  const auto id = job.settings.find("NCCL_COMM_ID");
+  if (id != job.settings.end()) add_name(rules::comm_id_host(id->second.value), names);
   for (const std::string& peer : job.peers) add_name(peer, names);
   return names;
 }

@@ -5,6 +5,7 @@
 #include "rules/interface_addresses.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -106,14 +107,17 @@ std::vector<Candidate> find_candidates(const std::vector<SeenNode>& seen,
   return all;
 }
 
-int slowest(const std::vector<SeenNode>& seen, const Choices& choices) {
+int carried_mbps(const std::vector<SeenNode>& seen, const Choices& choices) {
   std::optional<int> slowest;
   for (std::size_t i = 0; i < choices.size(); ++i) {
+    int sum = 0;
+    std::set<const Link*> links;
     for (const Choice& choice : choices[i]) {
       const Link* link = find_link(*seen.at(i).node->links, choice.interface);
-      const int speed = link == nullptr ? 0 : link->speed_mbps.value_or(0);
-      slowest = std::min(slowest.value_or(speed), speed);
+      if (link == nullptr || !link->speed_mbps) return 0;
+      if (links.insert(link).second) sum += *link->speed_mbps;
     }
+    slowest = std::min(slowest.value_or(sum), sum);
   }
   return slowest.value_or(0);
 }

@@ -25,7 +25,8 @@ std::vector<Candidate> find_candidates(const std::vector<SeenNode>& seen,
                                        const Reachability& reachability,
                                        const std::optional<Master>& master);
 
-// The slowest of the links that carry these addresses, in Mb/s; 0 where any speed is unknown.
-int slowest(const std::vector<SeenNode>& seen, const Choices& choices);
+// What the links that carry these addresses have together, in Mb/s, on the slowest node: the
+// libraries stripe over them. 0 where any speed is unknown.
+int carried_mbps(const std::vector<SeenNode>& seen, const Choices& choices);
 
 }  // namespace distdoctor::rules

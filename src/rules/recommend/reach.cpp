@@ -29,7 +29,7 @@ std::string takes(const NodeFacts& node, const Choice& choice) {
 bool usable(const Link& link, const LinkAddress& row) {
   const Address& address = row.address;
   return link.running && link.kind != LinkKind::loopback && !address.loopback() &&
-         !(address.v6 && address.link_local()) && !row.tentative && !row.dad_failed;
+         !address.link_local() && !row.tentative && !row.dad_failed;
 }
 
 std::string Network::text() const {
@@ -111,6 +111,7 @@ Verdict Reachability::of_address(std::size_t index, const Choice& choice) const 
     if (tried.answered.size() + 1 >= seen_.size()) return {.reach = Reach::proved};
   }
   if (on_link) return {.reach = Reach::on_link};
+  if (found != tried_.end()) return {.reach = Reach::answered};
   return {Reach::unproved, takes(node, choice) + ", in a subnet that not every node is in"};
 }
 

@@ -20,8 +20,8 @@ struct SeenNode {
   const Prediction* prediction;
 };
 
-// Whether other nodes may reach an address: not loopback, not link-local IPv6, not tentative, on a
-// link that runs.
+// Whether other nodes may reach an address: not loopback, not link-local (169.254.0.0/16 is what
+// servers use towards their own BMC), not tentative, on a link that runs.
 bool usable(const Link& link, const LinkAddress& row);
 
 struct Network {
@@ -33,8 +33,9 @@ struct Network {
 Network network_of(const Address& address, int prefix);
 
 // In rising worth. `blocked`: in common subnets, but something between refuses test traffic, so
-// only another choice that was tried is better.
-enum class Reach : std::uint8_t { broken, blocked, unproved, on_link, proved };
+// only another choice that was tried is better. `answered`: the nodes that were asked to dial it
+// had an answer; above a number of nodes not all are asked.
+enum class Reach : std::uint8_t { broken, blocked, unproved, answered, on_link, proved };
 
 struct Verdict {
   Reach reach = Reach::proved;

@@ -127,11 +127,13 @@ std::optional<Values> own_values(const Library& library, const Candidate& candid
   return values;
 }
 
+constexpr int kWorthwhile = 2;  // times as fast, before a working choice is worth a change
+
 // What is wrong now, and what a better choice has to keep to.
 struct Need {
   std::string why;
   Reach at_least = Reach::on_link;
-  int faster_than_mbps = 0;
+  int at_least_mbps = 0;
 };
 
 std::optional<Need> need_of(const Verdict& now, int speed_mbps) {
@@ -143,8 +145,8 @@ std::optional<Need> need_of(const Verdict& now, int speed_mbps) {
       return Need{.why = now.culprit, .at_least = Reach::proved};
     default:
       if (speed_mbps == 0) return std::nullopt;
-      return Need{.why = fmt::format("the slowest link in use has {} Mb/s", speed_mbps),
-                  .faster_than_mbps = speed_mbps};
+      return Need{.why = fmt::format("the links in use have {} Mb/s together", speed_mbps),
+                  .at_least_mbps = kWorthwhile * speed_mbps};
   }
 }
 
@@ -165,7 +167,7 @@ class Search {
   [[nodiscard]] std::optional<Answer> find(const Library& library, const Need& need) const {
     for (const auto make : {one_value, own_values}) {
       for (const Candidate& candidate : candidates_) {
-        if (need.faster_than_mbps > 0 && candidate.speed_mbps <= need.faster_than_mbps) continue;
+        if (candidate.speed_mbps < need.at_least_mbps) continue;
         const auto values = make(library, candidate);
         const auto choices =
             values ? choices_with(library, seen_, candidate, *values) : std::nullopt;
@@ -254,7 +256,7 @@ Recommended recommend(const ClusterFacts& cluster, const std::vector<Prediction>
     const auto now = choices_now(library, seen);
     if (!now) continue;
     const bool may_be_slow = library.data && seen.size() > 1;
-    const auto need = need_of(reachability.of(*now), may_be_slow ? slowest(seen, *now) : 0);
+    const auto need = need_of(reachability.of(*now), may_be_slow ? carried_mbps(seen, *now) : 0);
     const auto answer = need ? search.find(library, *need) : std::nullopt;
     if (answer) write_down(library, *answer, seen, recommended);
   }

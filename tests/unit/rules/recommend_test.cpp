@@ -70,6 +70,31 @@ const std::vector<Row> kNothing = {
        set_all_links(w, "lo=127.0.0.1/8 eth0=10.10.0.#/24 eth1=10.20.0.#/24");
      },
      ""},
+    {"automatic, the fast link carries data too",
+     [](World& w) { w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME"); }, ""},
+    {"hardly faster",
+     [](World& w) {
+       w.set("NCCL_SOCKET_IFNAME", "=eth0");
+       for (std::size_t i = 0; i < 4; ++i) {
+         w.change_link(i, "eth1", [](Link& link) { link.speed_mbps = 1'500; });
+       }
+     },
+     ""},
+    {"routed, and those that were asked had an answer",
+     [](World& w) {
+       for (std::size_t i = 0; i < 4; ++i) {
+         set_links(w, i, "lo=127.0.0.1/8 eth0=" + mgmt(i) + "/24 eth1=" + fast(i) + "/32");
+       }
+       std::erase_if(w.cluster.pairs, [](const PairFacts& pair) { return pair.from == "node3"; });
+     },
+     ""},
+    {"only a subnet of BMCs is common",
+     [](World& w) {
+       w.set("NCCL_SOCKET_IFNAME", "lo");
+       forget_traffic(w);
+       set_all_links(w, "lo=127.0.0.1/8 usb0=169.254.3.#/24");
+     },
+     ""},
     {"RDMA carries the data, bootstrap is slow",
      [](World& w) {
        w.set("NCCL_SOCKET_IFNAME", "=eth0");
@@ -139,9 +164,6 @@ const std::vector<Row> kOneList = {
     {"^docker0 leads to lo", [](World& w) { w.set("NCCL_SOCKET_IFNAME", "^docker0"); },
      "*: NCCL_SOCKET_IFNAME==eth1"},
     {"a name that nobody has", [](World& w) { w.set("NCCL_SOCKET_IFNAME", "ens9"); },
-     "*: NCCL_SOCKET_IFNAME==eth1"},
-    {"automatic, with the slow link among the data",
-     [](World& w) { w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME"); },
      "*: NCCL_SOCKET_IFNAME==eth1"},
     {"the slow link by name", [](World& w) { w.set("NCCL_SOCKET_IFNAME", "=eth0"); },
      "*: NCCL_SOCKET_IFNAME==eth1"},
