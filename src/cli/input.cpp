@@ -167,10 +167,15 @@ Result<ClusterFacts> read_facts(const std::vector<std::string>& paths) {
 }
 
 Result<void> write_file(const std::string& path, std::string_view text) {
-  const std::string draft = path + ".part";
-  const Fd fd(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  // A pipe or /dev/null is written as it is: a rename would put a file in its place.
+  struct stat status{};
+  const bool in_place = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+  const std::string draft = in_place ? path : path + ".part";
+  const int flags = O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC | O_NOFOLLOW);
+  const Fd fd(::open(draft.c_str(), flags, 0644));
   if (!fd.valid()) return std::unexpected(errno_error("open", draft));
   const auto written = write_all(fd.get(), draft, text);
+  if (in_place) return written;
   if (!written || ::rename(draft.c_str(), path.c_str()) != 0) {
     const Error error = written ? errno_error("rename", draft) : written.error();
     ::unlink(draft.c_str());
