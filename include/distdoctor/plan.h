@@ -25,6 +25,7 @@ struct ListenRequest {
   std::string id = {};  // names the set in later requests
   Address address = {};
   int spread = 0;  // so many ports over the node's own ip_local_port_range, both ends included
+  bool outside = false;                    // and one port outside that range, where there is room
   std::optional<std::uint16_t> port = {};  // or this one: MASTER_PORT, released at a foreign client
   std::uint64_t nonce = 0;                 // sent to whoever connects
   bool udp = false;             // a UDP sink and a bulk TCP sink too, for loss and path MTU
@@ -35,6 +36,7 @@ struct ListenRequest {
 };
 struct ListenAnswer {
   std::vector<std::uint16_t> ports = {};
+  std::uint16_t outside_port = 0;  // 0: none
   std::uint16_t udp_port = 0;
   std::uint16_t bulk_port = 0;
   std::string watching = {};  // empty: arrivals are watched; else why not
@@ -48,6 +50,8 @@ struct DialTarget {
   std::uint16_t port = 0;
   std::optional<std::uint64_t> nonce = {};  // none: connect and close at once, send nothing
   std::optional<Address> source = {};       // bind to it first; none: let the kernel choose
+  // Only when another target of this address has failed: it tells whether all ports do.
+  bool only_after_failure = false;
   bool operator==(const DialTarget&) const = default;
 };
 struct DialRequest {
@@ -56,7 +60,8 @@ struct DialRequest {
   bool operator==(const DialRequest&) const = default;
 };
 struct DialAnswer {
-  std::vector<Dial> dials = {};  // one a target, in their order
+  std::vector<Dial> dials = {};             // one a target, in their order
+  std::vector<std::uint32_t> untried = {};  // which of them: only_after_failure, and nothing failed
   bool operator==(const DialAnswer&) const = default;
 };
 
@@ -133,6 +138,7 @@ void fields(V& v, T& x) {
   v("id", x.id);
   v("address", x.address);
   v("spread", x.spread);
+  v("outside", x.outside);
   v("port", x.port);
   v("nonce", x.nonce);
   v("udp", x.udp);
@@ -143,6 +149,7 @@ void fields(V& v, T& x) {
 template <class V, Is<ListenAnswer> T>
 void fields(V& v, T& x) {
   v("ports", x.ports);
+  v("outside_port", x.outside_port);
   v("udp_port", x.udp_port);
   v("bulk_port", x.bulk_port);
   v("watching", x.watching);
@@ -155,6 +162,7 @@ void fields(V& v, T& x) {
   v("port", x.port);
   v("nonce", x.nonce);
   v("source", x.source);
+  v("only_after_failure", x.only_after_failure);
 }
 template <class V, Is<DialRequest> T>
 void fields(V& v, T& x) {
@@ -164,6 +172,7 @@ void fields(V& v, T& x) {
 template <class V, Is<DialAnswer> T>
 void fields(V& v, T& x) {
   v("dials", x.dials);
+  v("untried", x.untried);
 }
 template <class V, Is<PathTarget> T>
 void fields(V& v, T& x) {

@@ -65,6 +65,11 @@ Ready ready_dial(const Sets& sets, const RoundAnswers& asked, const PlannedDial&
     ready.targets.push_back(plan.target);
     ready.targets.back().port = port;
   }
+  if (answer->outside_port != 0) {
+    ready.targets.push_back(plan.target);
+    ready.targets.back().port = answer->outside_port;
+    ready.targets.back().only_after_failure = true;
+  }
   return ready;
 }
 
@@ -117,7 +122,9 @@ void take_dials(const NodeDials& node,
       all.missed.push_back({ready.plan, why});
     } else {
       for (const DialTarget& target : ready.targets) {
-        all.made.push_back({ready.plan, answer->dials[next++]});
+        const std::size_t i = next++;
+        if (std::ranges::find(answer->untried, i) != answer->untried.end()) continue;
+        all.made.push_back({ready.plan, answer->dials[i]});
         all.made.back().dial.ours = target.nonce.has_value();
       }
     }

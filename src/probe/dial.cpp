@@ -171,24 +171,22 @@ void expire(Attempt& attempt) {
 
 class Dialling {
  public:
-  Dialling(const DialRequest& request, Deadline deadline)
+  // Fills `dials[i]` for each target of `chosen`.
+  Dialling(const DialRequest& request,
+           const std::vector<std::uint32_t>& chosen,
+           std::vector<Dial>& dials,
+           Deadline deadline)
       : deadline_(deadline), timeout_(std::max(request.timeout_ms, 1)) {
-    dials_.resize(request.targets.size());
-    for (std::size_t i = 0; i < dials_.size(); ++i) {
-      const DialTarget& target = request.targets[i];
-      dials_[i].purpose = target.purpose;
-      dials_[i].address = target.address;
-      dials_[i].port = target.port;
-      dials_[i].ours = target.nonce.has_value();
-      waiting_.push_back({.target = &target, .dial = &dials_[i]});
+    for (const std::uint32_t i : chosen) {
+      waiting_.push_back({.target = &request.targets[i], .dial = &dials[i]});
     }
     std::ranges::reverse(waiting_);
     auto watch = SynWatch::open();
+    unwatched_ = watch ? Unknown{.text = "packets were left out"} : unknown_because(watch.error());
     if (watch) watch_ = *std::move(watch);
-    unwatched_ = watch ? Unknown{.text = "not seen yet"} : unknown_because(watch.error());
   }
 
-  std::vector<Dial> run() {
+  void run() {
     while (!waiting_.empty() || !active_.empty()) {
       start_some();
       wait();
@@ -198,7 +196,6 @@ class Dialling {
       note_syns();
       retire();
     }
-    return std::move(dials_);
   }
 
  private:
@@ -253,7 +250,6 @@ class Dialling {
   Deadline deadline_;
   milliseconds timeout_;
   std::size_t window_ = window();
-  std::vector<Dial> dials_;
   std::vector<Attempt> waiting_;  // the next one is last
   std::vector<Attempt> active_;
   std::optional<SynWatch> watch_;
@@ -296,10 +292,36 @@ bool timed_out(const Dial& dial) {
   return dial.outcome == Outcome::timed_out;
 }
 
+// Another port of the same address failed in a way that a filter may have caused.
+bool wanted_after(const std::vector<Dial>& dials, const Address& address) {
+  return std::ranges::any_of(dials, [&](const Dial& dial) {
+    return dial.address == address && dial.port != 0 && dial.outcome != Outcome::ok &&
+           dial.outcome != Outcome::local_error;
+  });
+}
+
 }  // namespace
 
 DialAnswer dial(const DialRequest& request, const Lookups& look_up, Deadline deadline) {
-  DialAnswer answer{Dialling(request, deadline).run()};
+  DialAnswer answer;
+  answer.dials.resize(request.targets.size());
+  std::vector<std::uint32_t> first;
+  std::vector<std::uint32_t> later;
+  for (std::uint32_t i = 0; i < request.targets.size(); ++i) {
+    const DialTarget& target = request.targets[i];
+    answer.dials[i] = {.purpose = target.purpose,
+                       .address = target.address,
+                       .port = target.port,
+                       .ours = target.nonce.has_value()};
+    (target.only_after_failure ? later : first).push_back(i);
+  }
+  Dialling(request, first, answer.dials, deadline).run();
+  std::vector<std::uint32_t> second;
+  for (const std::uint32_t i : later) {
+    const bool wanted = wanted_after(answer.dials, request.targets[i].address);
+    (wanted ? second : answer.untried).push_back(i);
+  }
+  if (!second.empty()) Dialling(request, second, answer.dials, deadline).run();
   add_routes(answer.dials, look_up);
   if (std::ranges::any_of(answer.dials, timed_out)) add_silent_neighbours(answer.dials, look_up);
   return answer;

@@ -72,7 +72,18 @@ void ListenSet::open_spread() {
     });
     if (port != 0) answer_.ports.push_back(port);
   }
+  if (request_.outside && !answer_.ports.empty()) open_outside();
   if (!answer_.ports.empty()) answer_.error.clear();
+}
+
+// In the middle, far from where services usually are.
+void ListenSet::open_outside() {
+  const auto range = outside_of(local_port_range());
+  if (!range) return;
+  const auto middle = static_cast<std::uint16_t>((range->first + range->second) / 2);
+  answer_.outside_port = nearest_free(middle, *range, kPortTries, [this](std::uint16_t candidate) {
+    return listen_on(candidate, false);
+  });
 }
 
 void ListenSet::open_fixed() {

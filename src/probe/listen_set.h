@@ -60,6 +60,7 @@ class ListenSet {
   };
 
   void open_spread();
+  void open_outside();
   void open_fixed();
   void open_sinks();
   bool listen_on(std::uint16_t port, bool bulk);

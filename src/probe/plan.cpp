@@ -204,6 +204,7 @@ class Planner {
                              {.id = offer.listen,
                               .address = offer.choice.address,
                               .spread = limits_.ports_per_address,
+                              .outside = true,
                               .nonce = offer.nonce,
                               .udp = true,
                               .watch_arrivals = true,

@@ -56,7 +56,7 @@ struct PlanLimits {
   int all_pairs_up_to = 32;  // above: each node with a few others, so that cost is linear
   int ports_per_address = 8;
   int loss_packets = 1000;
-  int dial_timeout_ms = 1600;  // one SYN retransmission (after 1 s, RFC 6298) and its round trip
+  int dial_timeout_ms = 1300;  // one SYN retransmission (after 1 s, RFC 6298) and its round trip
   int path_timeout_ms = 6000;  // all paths of a node
 };
 

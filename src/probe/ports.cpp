@@ -27,6 +27,18 @@ std::vector<std::uint16_t> spread_ports(PortRange range, int count) {
   return spread;
 }
 
+std::optional<PortRange> outside_of(PortRange range) {
+  constexpr int kRoom = 64;
+  constexpr std::uint16_t kLowest = 1024;
+  if (range.first >= kLowest + kRoom) {
+    return PortRange{kLowest, static_cast<std::uint16_t>(range.first - 1)};
+  }
+  if (range.second <= 65535 - kRoom) {
+    return PortRange{static_cast<std::uint16_t>(range.second + 1), std::uint16_t{65535}};
+  }
+  return std::nullopt;
+}
+
 std::uint16_t nearest_free(std::uint16_t wanted,
                            PortRange range,
                            int tries,

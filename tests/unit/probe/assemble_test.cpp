@@ -123,6 +123,25 @@ struct Row {
   bool ours;
 };
 
+TEST_CASE("an outside port is a target of its own, and no dial when it was not tried") {
+  Played played;
+  played.change<ListenAnswer>(played.answers[1].listens, 0,
+                              [](ListenAnswer& answer) { answer.outside_port = 16896; });
+  const auto requests = dial_requests(played.plan.rounds[1], played.answers[1]);
+  const auto& targets = std::get<DialRequest>(requests.at(1).request).targets;
+  REQUIRE(targets.size() == 3);
+  CHECK(targets[2].port == 16896);
+  CHECK(targets[2].only_after_failure);
+  CHECK_FALSE(targets[1].only_after_failure);
+  for (const bool tried : {false, true}) {
+    played.change<DialAnswer>(played.answers[1].dials, 1, [&](DialAnswer& answer) {
+      answer.dials.resize(3, answer.dials[0]);
+      answer.untried = tried ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{2};
+    });
+    CHECK(pair_of(played.pairs(), "node1", "node0").dials.size() == (tried ? 7 : 5));
+  }
+}
+
 TEST_CASE("whether the SYN arrived, and whether our listener was there") {
   const Unknown unwatched{.kind = Why::denied, .text = "EPERM"};
   const Unknown strange{.kind = Why::failed,

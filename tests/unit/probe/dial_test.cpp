@@ -48,6 +48,26 @@ TEST_CASE("a set listens on both ends of the range and answers with its nonce") 
   }
 }
 
+TEST_CASE("a port outside the range is dialled only when one inside has failed") {
+  Listeners listeners;
+  ListenRequest asked = listen_request("127.0.0.1");
+  asked.outside = true;
+  const ListenAnswer answer = listeners.open(asked);
+  REQUIRE(answer.outside_port != 0);
+  DialRequest request{.timeout_ms = 2000};
+  request.targets = {{.address = addr("127.0.0.1"),
+                      .port = answer.outside_port,
+                      .nonce = 4711,
+                      .only_after_failure = true},
+                     {.address = addr("127.0.0.1"), .port = answer.ports.at(0), .nonce = 4711}};
+  CHECK(probe::dial(request, fake_lookups(), soon()).untried == std::vector<std::uint32_t>{0});
+  request.targets.at(1).nonce = 1;
+  const DialAnswer both = probe::dial(request, fake_lookups(), soon());
+  CHECK(both.untried.empty());
+  CHECK(both.dials.at(0).outcome == Outcome::ok);
+  CHECK(both.dials.at(1).outcome == Outcome::wrong_answer);
+}
+
 TEST_CASE("sets with one name, unknown names, addresses that are not ours") {
   Listeners listeners;
   CHECK(listeners.open(listen_request("127.0.0.1")).error.empty());

@@ -36,6 +36,14 @@ TEST_CASE("spread_ports takes both ends and even steps between") {
   CHECK(spread_ports({10, 20}, 0).empty());
 }
 
+TEST_CASE("outside_of") {
+  CHECK(outside_of({32768, 60999}) == PortRange{1024, 32767});
+  CHECK(outside_of({1024, 60999}) == PortRange{61000, 65535});
+  CHECK(outside_of({1088, 65535}) == PortRange{1024, 1087});
+  CHECK_FALSE(outside_of({1087, 65535}).has_value());
+  CHECK_FALSE(outside_of({1024, 65472}).has_value());
+}
+
 TEST_CASE("nearest_free stays inside the range and gives up") {
   struct Row {
     const char* name;
