@@ -29,20 +29,13 @@ std::string target_name(const Reading& reading) {
 
 // --- evidence ---
 
-std::string trace(const Dial& dial) {
-  if (dial.syn_arrived.known() && *dial.syn_arrived) return "; the first packet arrived there";
-  if (dial.syn_left.known() && !*dial.syn_left) return "; the first packet did not leave";
-  if (dial.syn_arrived.known()) return "; the first packet did not arrive there";
-  return "";
-}
-
 Evidence dialled(const Reading& reading, std::string expected) {
   const Dial& dial = *reading.dial;
   return {.node = reading.from->host,
           .fact = "dial " + end_point(dial),
           .observed = fmt::format(
               "{}{}{}{}", slug(dial.outcome), dial.error.empty() ? "" : " (" + dial.error + ")",
-              dial.ours ? " while our own listener was there" : "", trace(dial)),
+              dial.ours ? " while our own listener was there" : "", trace_text(dial)),
           .expected = std::move(expected),
           .command = fmt::format("nc -vz -w 3 {} {}", dial.address.text(), dial.port)};
 }
@@ -272,7 +265,7 @@ void report(const Case& c, Kind kind, const Readings& readings, Judge& judge) {
       return report_filtered(c, readings, judge);
     case Kind::unreachable:
       return report_unreachable(c, readings, judge);
-    case Kind::not_up:
+    case Kind::refused:
       return report_not_up(c, readings, judge);
     case Kind::wrong_service:
       return report_wrong_service(c, readings, judge);
@@ -293,7 +286,7 @@ void run(const Case& c, Judge& judge) {
     const Decisive decisive = decisive_dial(c.cluster, node);
     if (!decisive.tried) note_untried(c, node, judge);
     if (decisive.dial == nullptr) continue;
-    const Reading reading = read(node, find_node(c.cluster, decisive.to), *decisive.dial);
+    const Reading reading = reading_of(node, find_node(c.cluster, decisive.to), *decisive.dial);
     groups[{reading.kind, decisive.dial->address.text()}].push_back(reading);
   }
   for (const auto& [key, readings] : groups) report(c, key.first, readings, judge);

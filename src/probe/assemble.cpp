@@ -192,6 +192,7 @@ class Reports {
       return;
     }
     dial.syn_arrived = arrived(found->second, dial);
+    if (const Arrival* syn = arrival_of(found->second, dial)) dial.arrived_by = syn->interface;
     // A listener that may have been gone says nothing about who refused.
     const bool gone = !found->second.closed.empty();
     if (gone && dial.outcome != Outcome::ok) dial.ours = false;
@@ -203,16 +204,26 @@ class Reports {
     return address;
   }
 
+  static bool at_the_same_port(const Arrival& syn, const Dial& dial) {
+    return syn.port == dial.port && syn.destination == bare(dial.address);
+  }
+
+  static const Arrival* arrival_of(const ReportAnswer& report, const Dial& dial) {
+    if (!dial.source) return nullptr;
+    const auto syn = std::ranges::find_if(report.syns, [&](const Arrival& row) {
+      return at_the_same_port(row, dial) && row.source == bare(*dial.source);
+    });
+    return syn == report.syns.end() ? nullptr : &*syn;
+  }
+
   Observed<bool> arrived(const ReportAnswer& report, const Dial& dial) const {
     if (dial.outcome == Outcome::ok && dial.ours) return true;
     if (!report.watching.empty()) return Unknown{.kind = Why::denied, .text = report.watching};
     if (!dial.source) return false;
-    bool stranger = false;
-    for (const Arrival& syn : report.syns) {
-      if (syn.port != dial.port || syn.destination != bare(dial.address)) continue;
-      if (syn.source == bare(*dial.source)) return true;
-      stranger = stranger || !sources_.contains(syn.source);
-    }
+    if (arrival_of(report, dial) != nullptr) return true;
+    const bool stranger = std::ranges::any_of(report.syns, [&](const Arrival& syn) {
+      return at_the_same_port(syn, dial) && !sources_.contains(syn.source);
+    });
     if (stranger) {
       return Unknown{.kind = Why::failed,
                      .text = "a SYN came from an address that no peer dialled from"};

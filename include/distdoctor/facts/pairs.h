@@ -54,6 +54,7 @@ struct Dial {
   Observed<bool> syn_left = {};
   // Whether the first packet was seen arriving on the target's own link (needs root there).
   Observed<bool> syn_arrived = {};
+  std::string arrived_by = {};  // the target's link on which it was seen first, where it was
   RouteAnswer route = {};
   bool operator==(const Dial&) const = default;
 };
@@ -119,6 +120,7 @@ void fields(V& v, T& x) {
   v("seen_as", x.seen_as);
   v("syn_left", x.syn_left);
   v("syn_arrived", x.syn_arrived);
+  v("arrived_by", x.arrived_by);
   v("route", x.route);
 }
 template <class V, Is<PathMtu> T>

@@ -184,6 +184,7 @@ TEST_CASE("whether the SYN arrived, and whether our listener was there") {
     played.answers[0].reports[0] = Answer(report);
     const Dial dial = pair_of(played.pairs(), "node1", "node0").dials.at(0);
     CHECK(dial.syn_arrived == row.arrived);
+    CHECK(dial.arrived_by == (row.arrived == Observed<bool>(true) ? "eth0" : ""));
     CHECK(dial.ours == row.ours);
   }
 }

@@ -1,0 +1,384 @@
+// A lane: one node's dials to one address that another node announces, over the ports that the
+// libraries may be given. Sorted here into what stops them, so that each check takes its own.
+#pragma once
+
+#include <distdoctor/check.h>
+#include <distdoctor/firewall_fix.h>
+#include <distdoctor/judge.h>
+#include <distdoctor/reading.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace distdoctor::checks {
+
+struct Lane {
+  const NodeFacts* from;
+  const NodeFacts* to;
+  Address address;
+  std::vector<Purpose> purposes = {};
+  std::vector<const Dial*> inside = {};  // the ephemeral range of `to`, in rising order
+  const Dial* outside = nullptr;         // a port of ours outside that range, where it was tried
+  const Dial* master = nullptr;          // MASTER_PORT at the same address
+};
+
+enum class LaneState : std::uint8_t {
+  open,
+  dropped,      // ephemeral ports, while another port passes or MASTER_PORT is dropped as well
+  rejected,     // ephemeral ports
+  one_way,      // every port is dropped, the other way is open
+  unreachable,  // nothing gets there, and nothing comes back
+  elsewhere,    // another check names the reason, or nothing clear
+};
+
+struct LaneReading {
+  Lane lane;
+  LaneState state = LaneState::open;
+  Reading sample;                        // the most certain of the failing dials
+  std::vector<const Dial*> failed = {};  // of `inside`
+};
+
+// --- building ---
+
+inline bool ephemeral(const NodeFacts& node, std::uint16_t port) {
+  const KernelNet kernel = node.kernel.known() ? *node.kernel : KernelNet{};
+  return port >= kernel.port_low && port <= kernel.port_high;
+}
+
+inline void add_to(Lane& lane, const Dial& dial) {
+  if (dial.purpose == Purpose::master) {
+    lane.master = &dial;
+    return;
+  }
+  if (std::ranges::find(lane.purposes, dial.purpose) == lane.purposes.end()) {
+    lane.purposes.push_back(dial.purpose);
+  }
+  if (!ephemeral(*lane.to, dial.port)) {
+    lane.outside = &dial;
+  } else if (std::ranges::find(lane.inside, dial.port, &Dial::port) == lane.inside.end()) {
+    lane.inside.push_back(&dial);
+  }
+}
+
+inline std::vector<Lane> lanes_of(const ClusterFacts& cluster, const PairFacts& pair) {
+  std::vector<Lane> lanes;
+  const NodeFacts* from = find_node(cluster, pair.from);
+  const NodeFacts* to = find_node(cluster, pair.to);
+  if (from == nullptr || to == nullptr || from == to) return lanes;
+  for (const Dial& dial : pair.dials) {
+    if (dial.address.loopback()) continue;  // never leads to another node
+    auto lane = std::ranges::find(lanes, dial.address, &Lane::address);
+    if (lane == lanes.end()) {
+      lanes.push_back({.from = from, .to = to, .address = dial.address});
+      lane = lanes.end() - 1;
+    }
+    add_to(*lane, dial);
+  }
+  std::erase_if(lanes, [](const Lane& lane) { return lane.inside.empty(); });
+  for (Lane& lane : lanes) std::ranges::sort(lane.inside, {}, &Dial::port);
+  return lanes;
+}
+
+// --- sorting ---
+
+inline bool passes(const Dial* dial) {
+  return dial != nullptr && dial->outcome == Outcome::ok;
+}
+
+inline Reading reading_of(const Lane& lane, const Dial& dial) {
+  return distdoctor::reading_of(*lane.from, lane.to, dial);
+}
+
+// Lost dials of a lossy path are no filter's: two neighbours at least, or all.
+inline bool in_one_run(const Lane& lane, const std::vector<const Dial*>& failed) {
+  if (failed.size() == lane.inside.size()) return true;
+  if (failed.size() < 2) return false;
+  const auto first = std::ranges::find(lane.inside, failed.front());
+  return std::equal(failed.begin(), failed.end(), first,
+                    std::min(first + static_cast<long>(failed.size()), lane.inside.end()));
+}
+
+inline bool very_lossy(const ClusterFacts& cluster, const Lane& lane) {
+  constexpr double kMuch = 0.1;
+  const PairFacts* pair = find_pair(cluster, lane.from->host, lane.to->host);
+  return pair != nullptr && std::ranges::any_of(pair->paths, [&](const Path& path) {
+           return path.destination == lane.address && path.loss.known() &&
+                  path.loss->received < static_cast<int>((1 - kMuch) * path.loss->sent);
+         });
+}
+
+// What `to` tried towards `from`: by the addresses that the failing dials come from, else any.
+inline bool other_way_open(const ClusterFacts& cluster, const Lane& lane) {
+  const PairFacts* back = find_pair(cluster, lane.to->host, lane.from->host);
+  if (back == nullptr) return false;
+  const auto& source = lane.inside.front()->source;
+  const auto same = [&](const Dial& dial) { return !source || dial.address == *source; };
+  const bool tried = std::ranges::any_of(back->dials, same);
+  return std::ranges::any_of(back->dials, [&](const Dial& dial) {
+    return dial.outcome == Outcome::ok && (!tried || same(dial));
+  });
+}
+
+inline bool dropped_too(const Lane& lane, const Dial* dial) {
+  return dial != nullptr && dial->outcome == Outcome::timed_out &&
+         reading_of(lane, *dial).kind == Kind::dropped;
+}
+
+inline LaneState state_of_dropped(const ClusterFacts& cluster, const LaneReading& row) {
+  const Lane& lane = row.lane;
+  const bool some_pass = row.failed.size() < lane.inside.size();
+  if (some_pass || passes(lane.outside) || passes(lane.master)) return LaneState::dropped;
+  const bool back = other_way_open(cluster, lane);
+  if (!back) return LaneState::unreachable;
+  const bool all_tried = lane.outside != nullptr && !dropped_too(lane, lane.master);
+  return all_tried ? LaneState::one_way : LaneState::dropped;
+}
+
+inline bool no_route_here(const Dial& dial) {
+  return dial.error.ends_with(", at once");
+}
+
+inline LaneState state_of(const ClusterFacts& cluster, const LaneReading& row) {
+  const Reading& sample = row.sample;
+  if (!in_one_run(row.lane, row.failed) || very_lossy(cluster, row.lane)) {
+    return LaneState::elsewhere;
+  }
+  switch (sample.kind) {
+    case Kind::dropped:
+      return state_of_dropped(cluster, row);
+    case Kind::rejected:
+      return LaneState::rejected;
+    case Kind::unreachable: {
+      const bool all = row.failed.size() == row.lane.inside.size() && !passes(row.lane.outside);
+      const bool ours = sample.excluded.empty() && !no_route_here(*sample.dial) &&
+                        sample.dial->outcome != Outcome::local_error;
+      return all && ours ? LaneState::unreachable : LaneState::elsewhere;
+    }
+    case Kind::refused:
+    case Kind::wrong_service:
+      break;
+  }
+  return LaneState::elsewhere;
+}
+
+inline LaneReading read_lane(const ClusterFacts& cluster, const Lane& lane) {
+  LaneReading row{.lane = lane,
+                  .sample = {.from = lane.from,
+                             .target = lane.to,
+                             .dial = lane.inside.front(),
+                             .kind = Kind::unreachable,
+                             .spot = Spot::unknown,
+                             .certainty = Certainty::possible}};
+  std::vector<Reading> readings;
+  for (const Dial* dial : lane.inside) {
+    if (dial->outcome == Outcome::ok) continue;
+    row.failed.push_back(dial);
+    readings.push_back(reading_of(lane, *dial));
+  }
+  if (readings.empty()) return row;
+  // The kind that most have speaks for all; of these the one that is the surest.
+  const auto kind = usual_value(readings, &Reading::kind)->value;
+  for (const Reading& reading : readings) {
+    if (reading.kind != kind) continue;
+    if (row.sample.kind != kind || reading.certainty > row.sample.certainty) row.sample = reading;
+  }
+  row.state = state_of(cluster, row);
+  return row;
+}
+
+inline std::vector<LaneReading> lanes_in(const ClusterFacts& cluster, std::set<LaneState> states) {
+  std::vector<LaneReading> all;
+  for (const PairFacts& pair : cluster.pairs) {
+    for (const Lane& lane : lanes_of(cluster, pair)) {
+      LaneReading row = read_lane(cluster, lane);
+      if (states.contains(row.state)) all.push_back(std::move(row));
+    }
+  }
+  return all;
+}
+
+// --- words ---
+
+using LaneReadings = std::vector<LaneReading>;
+
+template <class Field>
+std::vector<std::string> hosts_of(const LaneReadings& rows, Field field) {
+  std::vector<std::string> hosts;
+  for (const LaneReading& row : rows) {
+    const std::string& host = (row.lane.*field)->host;
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
+  }
+  return hosts;
+}
+
+inline std::string list(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+inline PortRange range_of(const NodeFacts& node) {
+  const KernelNet kernel = node.kernel.known() ? *node.kernel : KernelNet{};
+  return {static_cast<std::uint16_t>(kernel.port_low),
+          static_cast<std::uint16_t>(kernel.port_high)};
+}
+
+inline std::string spot_text(const LaneReadings& rows) {
+  const Spot spot = rows.front().sample.spot;
+  const std::string to = list(hosts_of(rows, &Lane::to));
+  switch (spot) {
+    case Spot::target:
+      return "by " + to + (hosts_of(rows, &Lane::to).size() == 1 ? " itself" : " themselves");
+    case Spot::sender:
+      return "on " + list(hosts_of(rows, &Lane::from)) + " already";
+    case Spot::between:
+      return "between " + list(hosts_of(rows, &Lane::from)) + " and " + to;
+    case Spot::unknown:
+      break;
+  }
+  return fmt::format(
+      "by a filter on {}, or on the way there (security group, NetworkPolicy, switch ACL)", to);
+}
+
+inline Evidence evidence_of(const LaneReading& row) {
+  const Dial& dial = *row.sample.dial;
+  return {
+      .node = row.lane.from->host,
+      .fact = "dial " + row.lane.address.text(),
+      .observed = fmt::format("{}{} on {} of {} ephemeral ports ({} to {}){}", slug(dial.outcome),
+                              dial.error.starts_with("ICMP") ? " (" + dial.error + ")" : "",
+                              row.failed.size(), row.lane.inside.size(), row.failed.front()->port,
+                              row.failed.back()->port, trace_text(dial)),
+      .expected = "a connection on each",
+      .command = fmt::format("nc -vz -w 3 {} {}", row.lane.address.text(), dial.port)};
+}
+
+// --- how bad, about whom ---
+
+// Of two libraries that the job may use one at least is used.
+inline Severity severity_of(const JobSpec& job, const LaneReadings& rows) {
+  bool nccl = job.nccl == Use::no;
+  bool gloo = job.gloo == Use::no;
+  for (const LaneReading& row : rows) {
+    for (const Purpose purpose : row.lane.purposes) {
+      if (use_of(job, purpose) == Use::yes) return Severity::blocker;
+      (purpose == Purpose::gloo ? gloo : nccl) = true;
+    }
+  }
+  return nccl && gloo ? Severity::blocker : Severity::notice;
+}
+
+// The end where the packets were seen to stop. Else the target, if it fails for several and nobody
+// gets through; else both ends of the only pair, which nothing tells apart.
+inline std::vector<std::string> blamed(const LaneReadings& rows) {
+  const Spot spot = rows.front().sample.spot;
+  auto targets = hosts_of(rows, &Lane::to);
+  const auto senders = hosts_of(rows, &Lane::from);
+  if (spot == Spot::sender) return senders;
+  if (spot == Spot::target || senders.size() > 1) return targets;
+  for (const std::string& host : senders) {
+    if (std::ranges::find(targets, host) == targets.end()) targets.push_back(host);
+  }
+  return targets;
+}
+
+inline Finding finding_about(const Case& c, const LaneReadings& rows, std::string code) {
+  Finding finding{.code = std::move(code),
+                  .severity = severity_of(c.cluster.job, rows),
+                  .certainty = Certainty::proved,
+                  .symptom = Symptom::hang,
+                  .subjects = {.nodes = blamed(rows)},
+                  .summary = ""};
+  for (const LaneReading& row : rows) {
+    const std::pair ends(row.lane.from->host, row.lane.to->host);
+    auto& pairs = finding.subjects.pairs;
+    if (std::ranges::find(pairs, ends) == pairs.end()) pairs.push_back(ends);
+    finding.certainty = std::min(finding.certainty, row.sample.certainty);
+    finding.evidence.push_back(evidence_of(row));
+  }
+  return finding;
+}
+
+// --- mending ---
+
+inline void add_new(std::vector<Fix>& fixes, std::vector<Fix> more) {
+  for (Fix& fix : more) {
+    if (std::ranges::find(fixes, fix) == fixes.end()) fixes.push_back(std::move(fix));
+  }
+}
+
+// At one target for all who fail there; `link` is the one that has the address.
+inline std::vector<Fix> let_in(const LaneReadings& rows, const Lane& target) {
+  std::vector<Address> peers;
+  for (const LaneReading& row : rows) {
+    if (row.lane.to != target.to || row.lane.address != target.address) continue;
+    const Dial& dial = *row.sample.dial;
+    const auto& source = dial.source ? dial.source : dial.route.source;
+    if (source && std::ranges::find(peers, *source) == peers.end()) peers.push_back(*source);
+  }
+  const auto at =
+      target.to->links.known() ? find_address(*target.to->links, target.address) : std::nullopt;
+  return open_port_fix({.node = target.to->host,
+                        .peers = peers,
+                        .ports = range_of(*target.to),
+                        .interface = at ? at->link->name : ""});
+}
+
+inline std::vector<Fix> let_out(const LaneReading& row) {
+  return open_port_fix({.node = row.lane.from->host,
+                        .peers = {row.lane.address},
+                        .ports = range_of(*row.lane.to),
+                        .interface = row.sample.dial->route.interface,
+                        .way = Way::out});
+}
+
+inline Fix ask_the_network(const LaneReadings& rows) {
+  const Lane& lane = rows.front().lane;
+  return {.node = lane.to->host,
+          .kind = Fix::Kind::manual,
+          .text = fmt::format("allow TCP to {} ports {} from {} in what lies between: a security "
+                              "group, a NetworkPolicy, the ACL of a switch or router",
+                              list(hosts_of(rows, &Lane::to)), range_of(*lane.to).text(),
+                              list(hosts_of(rows, &Lane::from)))};
+}
+
+inline std::vector<Fix> open_the_way(const LaneReadings& rows) {
+  const Spot spot = rows.front().sample.spot;
+  std::vector<Fix> fixes;
+  for (const LaneReading& row : rows) {
+    if (spot == Spot::sender) add_new(fixes, let_out(row));
+    if (spot == Spot::target || spot == Spot::unknown) add_new(fixes, let_in(rows, row.lane));
+  }
+  if (spot == Spot::between || spot == Spot::unknown) fixes.push_back(ask_the_network(rows));
+  return fixes;
+}
+
+// Lanes of one kind and spot together, in the order of their first.
+inline std::vector<LaneReadings> by_spot(const LaneReadings& rows) {
+  std::vector<LaneReadings> groups;
+  for (const LaneReading& row : rows) {
+    const auto group = std::ranges::find_if(groups, [&](const LaneReadings& known) {
+      return known.front().state == row.state && known.front().sample.spot == row.sample.spot;
+    });
+    if (group == groups.end()) {
+      groups.push_back({row});
+    } else {
+      group->push_back(row);
+    }
+  }
+  return groups;
+}
+
+// A planned pair without an outcome is a gap, once for each that dials.
+inline void note_incomplete(const Case& c, Judge& judge) {
+  for (const PairFacts& pair : c.cluster.pairs) {
+    const NodeFacts* from = find_node(c.cluster, pair.from);
+    if (from != nullptr && !pair.to.empty()) {
+      judge.see(*from, "dial " + pair.to, pair.complete);
+    }
+  }
+}
+
+}  // namespace distdoctor::checks

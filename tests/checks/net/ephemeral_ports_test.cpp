@@ -1,0 +1,240 @@
+#include "checks/net/path_worlds.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+Verdict verdict(const char* code, Certainty certainty, const char* says) {
+  return {.code = code,
+          .severity = blocker,
+          .certainty = certainty,
+          .symptom = Symptom::hang,
+          .says = says};
+}
+
+// node0's ports fail for node1, as `how` says; MASTER_PORT is on another address of node0.
+Verdict dropped(Certainty certainty,
+                const char* says,
+                const std::string& seen,
+                const std::vector<std::string>& blamed,
+                const std::vector<std::string>& fixes) {
+  Verdict made = verdict("net-ephemeral-dropped", certainty, says);
+  made.blamed = blamed;
+  made.evidence = {dialled(1, 0, "timed out on 8 of 8 ephemeral ports (32768 to 60999)" + seen)};
+  made.fixes = fixes;
+  return made;
+}
+
+std::string open_out() {
+  const Opening opening{.node = "node1",
+                        .peers = {addr(fast(0))},
+                        .ports = {32768, 60999},
+                        .interface = "eth1",
+                        .way = Way::out};
+  return "node1: " + open_port_fix(opening).front().command;
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy", [](World&) {}},
+    {"dropped by node0, another port passes",
+     [](World& w) {
+       fail_data(w, 1, 0, {});
+       try_outside(w, 1, 0, {});
+     },
+     {dropped(proved,
+              "connections from node1 to the ephemeral ports (32768-60999) of node0 are dropped by "
+              "node0 itself; port 16896 passes",
+              "; the first packet arrived there",
+              {"node0"},
+              {open_data(0, {1})})}},
+    {"dropped between the two",
+     [](World& w) {
+       fail_data(w, 1, 0, {.seen = Seen::left});
+       try_outside(w, 1, 0, {});
+     },
+     {dropped(likely,
+              "dropped between node1 and node0",
+              "; the first packet did not arrive there",
+              {"node0", "node1"},
+              {"node0: (manual)"})}},
+    {"dropped on its way out of node1",
+     [](World& w) {
+       fail_data(w, 1, 0, {.seen = Seen::kept});
+       try_outside(w, 1, 0, {});
+     },
+     {dropped(likely,
+              "dropped on node1 already",
+              "; the first packet did not leave",
+              {"node1"},
+              {open_out()})}},
+    {"nobody could watch: the text says what may lie between",
+     [](World& w) {
+       fail_data(w, 1, 0, {.seen = Seen::unwatched});
+       try_outside(w, 1, 0, {});
+     },
+     {dropped(
+         likely,
+         "by a filter on node0, or on the way there (security group, NetworkPolicy, switch ACL)",
+         "",
+         {"node0", "node1"},
+         {open_data(0, {1}), "node0: (manual)"})}},
+    {"no other port was tried",
+     [](World& w) { fail_data(w, 1, 0, {}); },
+     {dropped(proved,
+              "dropped by node0 itself",
+              "; the first packet arrived there",
+              {"node0"},
+              {open_data(0, {1})})}},
+    {"for several nodes at once",
+     [](World& w) {
+       for (const std::size_t from : {1U, 2U, 3U}) {
+         fail_data(w, from, 0, {});
+         try_outside(w, from, 0, {});
+       }
+     },
+     {[] {
+       Verdict made = dropped(proved, "connections from node1, node2, node3 to the ephemeral ports",
+                              "", {"node0"}, {open_data(0, {1, 2, 3})});
+       made.evidence.clear();
+       for (const std::size_t from : {1U, 2U, 3U}) {
+         made.evidence.push_back(dialled(from, 0,
+                                         "timed out on 8 of 8 ephemeral ports (32768 to 60999); "
+                                         "the first packet arrived there"));
+       }
+       return made;
+     }()}},
+    {"the upper part of the range", [](World& w) { fail_data(w, 1, 0, {.first = 40000}); }, {[] {
+       Verdict made = verdict(
+           "net-ephemeral-dropped", proved,
+           "ephemeral ports from 40834 to 60999 (of 32768-60999) of node0 are dropped by node0");
+       made.blamed = {"node0"};
+       made.evidence = {dialled(
+           1, 0,
+           "timed out on 6 of 8 ephemeral ports (40834 to 60999); the first packet arrived there",
+           40834)};
+       made.fixes = {open_data(0, {1})};
+       return made;
+     }()}},
+    {"rejected by a reset though we listened",
+     [](World& w) { fail_data(w, 1, 0, {.outcome = Outcome::refused}); },
+     {[] {
+       Verdict made = verdict("net-ephemeral-rejected", proved, "are rejected by node0 itself");
+       made.blamed = {"node0"};
+       made.evidence = {dialled(
+           1, 0,
+           "refused on 8 of 8 ephemeral ports (32768 to 60999); the first packet arrived there")};
+       made.fixes = {open_data(0, {1})};
+       return made;
+     }()}},
+    {"prohibited by a router",
+     [](World& w) {
+       fail_data(w, 1, 0, {.outcome = Outcome::prohibited, .seen = Seen::left});
+       each_dial(w, 1, 0, [](Dial& dial) {
+         if (dial.outcome == Outcome::prohibited) dial.error = "ICMP 3/13 from 10.20.0.1";
+       });
+     },
+     {[] {
+       Verdict made =
+           verdict("net-ephemeral-rejected", proved, "are rejected between node1 and node0");
+       made.blamed = {"node0", "node1"};
+       made.evidence = {dialled(
+           1, 0,
+           "prohibited (ICMP 3/13 from 10.20.0.1) on 8 of 8 ephemeral ports (32768 to 60999); "
+           "the first packet did not arrive there")};
+       made.fixes = {"node0: (manual)"};
+       return made;
+     }()}},
+    {"Gloo alone, which the job may do without: a notice",
+     [](World& w) {
+       w.cluster.job.nccl = Use::maybe;
+       w.cluster.job.gloo = Use::maybe;
+       each_dial(w, 1, 0, [](Dial& dial) {
+         if (dial.purpose == Purpose::gloo) fail_at(dial, Outcome::timed_out, Seen::arrived);
+       });
+     },
+     {[] {
+       Verdict made = verdict("net-ephemeral-dropped", proved,
+                              "are dropped by node0 itself; MASTER_PORT passes");
+       made.severity = notice;
+       made.blamed = {"node0"};
+       made.evidence = {
+           "node1 dial 10.10.0.10: timed out on 8 of 8 ephemeral ports (32768 to 60999); the first "
+           "packet "
+           "arrived there, not a connection on each; nc -vz -w 3 10.10.0.10 32768"};
+       const Opening opening{
+           .node = "node0", .peers = {addr(mgmt(1))}, .ports = {32768, 60999}, .interface = "eth0"};
+       made.fixes = {"node0: " + open_port_fix(opening).front().command};
+       return made;
+     }()}},
+
+    {"near miss: every port is dropped one way",
+     [](World& w) {
+       fail_data(w, 1, 0, {});
+       try_outside(w, 1, 0, Failing{});
+     }},
+    {"near miss: one port was lost by chance",
+     [](World& w) { fail_data(w, 1, 0, {.first = 36801, .last = 36801}); }},
+    {"near miss: two ports apart from each other",
+     [](World& w) {
+       fail_data(w, 1, 0, {.first = 36801, .last = 36801});
+       fail_data(w, 1, 0, {.first = 48900, .last = 48900});
+     }},
+    {"near miss: the path loses a third of all packets",
+     [](World& w) {
+       fail_data(w, 1, 0, {.first = 36801, .last = 40834});
+       w.pair(1, 0).paths[0].loss = Loss{1000, 650, 1000, 670};
+     }},
+    {"near miss: the connection tracking table is full",
+     [](World& w) {
+       fail_data(w, 1, 0, {});
+       try_outside(w, 1, 0, {});
+       World::change(w.node(0).kernel,
+                     [](KernelNet& k) { k.conntrack_count = k.conntrack_max = 65536; });
+     }},
+    {"near miss: node0 has no way to answer",
+     [](World& w) {
+       fail_data(w, 1, 0, {});
+       try_outside(w, 1, 0, {});
+       w.node(0).routes = std::vector<Route>{};
+     }},
+    {"near miss: strict rp_filter",
+     [](World& w) {
+       fail_data(w, 1, 0, {});
+       try_outside(w, 1, 0, {});
+       World::change(w.node(0).kernel, [](KernelNet& k) { k.conf["all"].rp_filter = 1; });
+       World::change(w.node(0).routes,
+                     [](std::vector<Route>& routes) { routes[1].interface = "eth0"; });
+     }},
+    {"near miss: nobody listens any more, and nobody rejects",
+     [](World& w) {
+       fail_data(w, 1, 0, {.outcome = Outcome::refused});
+       each_dial(w, 1, 0, [](Dial& dial) { dial.ours = false; });
+     }},
+    {"near miss: a loopback address is announced",
+     [](World& w) {
+       each_dial(w, 1, 0, [](Dial& dial) {
+         if (dial.purpose == Purpose::gloo) {
+           dial.address = addr("127.0.1.1");
+           dial.outcome = Outcome::refused;
+         }
+       });
+     }},
+    {"what has no outcome is a gap",
+     [](World& w) {
+       w.pair(1, 0).complete = Unknown{.kind = Why::timed_out, .text = "node0 is silent"};
+     },
+     {},
+     {"node1 dial node0"}},
+};
+
+TEST_CASE("net/ephemeral_ports") {
+  run_cases("net/ephemeral_ports", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing
