@@ -72,7 +72,8 @@ class Exam {
   void reach() {
     tell("reach", "starting agents");
     const auto login = std::max<std::chrono::nanoseconds>(options_.timeout, kLongestLogin);
-    fleet_ = fleet::Fleet::open(options_.peers, options_.launch, deadline_.capped(login));
+    fleet_ = fleet::Fleet::open(options_.peers, options_.launch, deadline_.capped(login),
+                                options_.interrupted);
     const auto states = fleet_->peers();
     cluster().nodes = nodes_of(states);
     cluster().version = DISTDOCTOR_VERSION;

@@ -5,6 +5,7 @@
 #include "codec/codec.h"
 #include "codec/read.h"
 #include "codec/write.h"
+#include "collect/identity.h"
 #include "fleet/channel.h"
 #include "fleet/collecting.h"
 #include "fleet/fleet.h"
@@ -30,6 +31,7 @@
 #include <exception>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -60,6 +62,11 @@ std::string random_hex(std::size_t digits) {
   return hex;
 }
 
+Context login_context() {
+  const auto machine = machine::Machine::live();
+  return machine ? collect::context_of(**machine) : Context::unknown;
+}
+
 std::string boot_id() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
@@ -85,6 +92,7 @@ class Agent {
   // Until the channel ends.
   void serve() {
     if (!meet()) return;
+    listeners_.emplace();
     while (true) {
       const auto incoming = channel_.next(earliest());
       if (!incoming) return;
@@ -107,7 +115,7 @@ class Agent {
 
   Channel channel_;
   std::span<const collect::Collector> collectors_;
-  probe::Listeners listeners_;
+  std::optional<probe::Listeners> listeners_;  // it has a thread, so not before meet() is over
   std::vector<std::shared_ptr<Collecting>> collecting_;
   std::atomic<std::size_t> threads_ = 0;
   bool entered_ = false;
@@ -126,6 +134,7 @@ Result<void> Agent::meet() {
   if (theirs.enter_pid) enter(*theirs.enter_pid, hello);
   hello.boot_id = boot_id();
   hello.net_namespace = net_namespace();
+  hello.context = entered_ ? Context::pid : login_context();
   channel_.post({.type = "hello", .body = codec::write_json(hello)});
   channel_.allow_large_frames();
   channel_.begin_beats();
@@ -195,7 +204,7 @@ void Agent::collect(std::uint64_t id, const CollectRequest& request, Deadline de
   if (!machine) return trouble(id, machine.error().render());
   const auto& one = collecting_.emplace_back(
       std::make_shared<Collecting>(id, request, deadline, *std::move(machine), channel_));
-  one->begin(collectors_, entered_);
+  one->begin(collectors_);
 }
 
 void Agent::in_a_thread(std::uint64_t id, const Request& request, Deadline deadline) {
@@ -245,7 +254,7 @@ probe::Lookups lookups_of(const std::shared_ptr<const machine::Machine>& machine
 
 Result<Answer> Agent::act(const Request& request, Deadline deadline) {
   DD_TRY(std::shared_ptr<const machine::Machine> machine, machine::Machine::live());
-  return std::visit(Act{listeners_, lookups_of(machine), deadline}, request);
+  return std::visit(Act{*listeners_, lookups_of(machine), deadline}, request);
 }
 
 }  // namespace

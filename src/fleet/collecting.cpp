@@ -24,7 +24,7 @@ Collecting::Collecting(std::uint64_t id,
 
 Collecting::~Collecting() = default;
 
-void Collecting::begin(std::span<const collect::Collector> collectors, bool entered) {
+void Collecting::begin(std::span<const collect::Collector> collectors) {
   const auto wanted = [&](const collect::Collector& collector) {
     return request_.collectors.empty() ||
            std::ranges::find(request_.collectors, collector.name) != request_.collectors.end();
@@ -40,14 +40,13 @@ void Collecting::begin(std::span<const collect::Collector> collectors, bool ente
   if (all.empty()) return send_done();
   for (const collect::Collector* collector : all) {
     Thread thread;
-    thread.begin(kCollectorStack, [self = shared_from_this(), collector, entered] {
-      self->run(*collector, entered);
-    });
+    thread.begin(kCollectorStack,
+                 [self = shared_from_this(), collector] { self->run(*collector); });
     thread.detach();
   }
 }
 
-void Collecting::run(const collect::Collector& collector, bool entered) {
+void Collecting::run(const collect::Collector& collector) {
   NodeFacts part;
   try {
     collector.run(*machine_, request_, part);
@@ -55,7 +54,6 @@ void Collecting::run(const collect::Collector& collector, bool entered) {
     part = {};
     collector.give_up(part, {Why::failed, error.what()});
   }
-  if (entered && part.context != Context::unknown) part.context = Context::pid;
   const std::scoped_lock lock(mutex_);
   if (missing_.erase(&collector) == 0) return;  // too late: it was given up
   send(collector, part);

@@ -33,14 +33,13 @@ class Collecting : public std::enable_shared_from_this<Collecting> {
   Collecting(const Collecting&) = delete;
   Collecting& operator=(const Collecting&) = delete;
 
-  // `entered`: this agent is in the namespaces of a process of the job.
-  void begin(std::span<const collect::Collector> collectors, bool entered);
+  void begin(std::span<const collect::Collector> collectors);
   [[nodiscard]] Deadline deadline() const { return deadline_; }
   [[nodiscard]] bool over();
   void give_up_missing();
 
  private:
-  void run(const collect::Collector& collector, bool entered);
+  void run(const collect::Collector& collector);
   void send(const collect::Collector& collector, const NodeFacts& part);
   void send_done();
 

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace distdoctor::fleet {
@@ -19,10 +20,14 @@ using std::chrono::milliseconds;
 
 // Peers end their own waits at the deadline; this is for their word of it to arrive here.
 constexpr milliseconds kGrace{300};
+constexpr milliseconds kLook{20};
 
 NodeFacts known_of(const PeerState& state) {
-  NodeFacts node{
-      .host = state.host, .reached = true, .channel = state.channel, .version = state.version};
+  NodeFacts node{.host = state.host,
+                 .reached = true,
+                 .channel = state.channel,
+                 .version = state.version,
+                 .context = state.context};
   node.clock_offset_ms = state.clock_offset_ms;
   node.clock_error_ms = state.clock_error_ms;
   return node;
@@ -30,8 +35,10 @@ NodeFacts known_of(const PeerState& state) {
 
 class Crew final : public Fleet {
  public:
-  Crew(const std::vector<std::string>& hosts, LaunchOptions options)
-      : options_(std::move(options)) {
+  Crew(const std::vector<std::string>& hosts,
+       LaunchOptions options,
+       const std::atomic<bool>* interrupted)
+      : options_(std::move(options)), told_from_outside_(interrupted) {
     for (const std::string& host : hosts) {
       PeerState state{.host = host, .not_reached = "the agent said nothing in time"};
       states_.push_back(std::move(state));
@@ -48,10 +55,9 @@ class Crew final : public Fleet {
     for (const auto& peer : peers_) peer->start(deadline);
     std::size_t waiting = peers_.size();
     const Deadline last = Deadline::at(deadline.moment() + kGrace);
-    while (waiting > 0 && !interrupted_) {
-      auto event = events_.pop(last);
-      if (!event) break;
-      if (learn(*event)) --waiting;
+    while (waiting > 0 && !interrupted() && !last.expired()) {
+      const auto event = pop(last);
+      if (event && learn(*event)) --waiting;
     }
     find_doubles();
   }
@@ -80,7 +86,17 @@ class Crew final : public Fleet {
   bool learn(const Event& event);
   void find_doubles();
 
+  // Ctrl-C from either side.
+  [[nodiscard]] bool interrupted() const {
+    return interrupted_ || (told_from_outside_ != nullptr && *told_from_outside_);
+  }
+  // Wakes now and then where only a flag may tell of Ctrl-C.
+  std::optional<Event> pop(Deadline deadline) {
+    return events_.pop(told_from_outside_ == nullptr ? deadline : deadline.capped(kLook));
+  }
+
   const LaunchOptions options_;
+  const std::atomic<bool>* const told_from_outside_;
   Events events_;
   std::atomic<bool> interrupted_ = false;
   std::vector<PeerState> states_;
@@ -155,22 +171,19 @@ void Crew::receive(Event& event, std::vector<Observed<Answer>>& answers) {
 
 std::vector<Observed<Answer>> Crew::ask(std::span<const Ask> asks, Deadline deadline) {
   const Unknown late{Why::timed_out, "no answer by the deadline"};
-  const Unknown interrupted{Why::not_collected, "interrupted"};
-  std::vector<Observed<Answer>> answers(asks.size(), interrupted_ ? interrupted : late);
-  if (interrupted_) return answers;
+  const Unknown cut_short{Why::not_collected, "interrupted"};
+  std::vector<Observed<Answer>> answers(asks.size(), interrupted() ? cut_short : late);
+  if (interrupted()) return answers;
   waiting_ = {};
   for (std::size_t i = 0; i < asks.size(); ++i) send(asks[i], i, deadline, answers[i]);
   Deadline last = Deadline::at(deadline.moment() + kGrace);
   bool told = false;
-  while (!waiting_.places.empty()) {
-    auto event = events_.pop(last);
-    if (event) receive(*event, answers);
-    if (interrupted_ && !std::exchange(told, true)) {
-      for (const auto& peer : peers_) peer->end_asks(interrupted);
+  while (!waiting_.places.empty() && !last.expired()) {
+    if (interrupted() && !std::exchange(told, true)) {
+      for (const auto& peer : peers_) peer->end_asks(cut_short);
       last = last.capped(kGrace);
-    } else if (!event) {
-      break;
     }
+    if (auto event = pop(last)) receive(*event, answers);
   }
   return answers;
 }
@@ -179,12 +192,13 @@ std::vector<Observed<Answer>> Crew::ask(std::span<const Ask> asks, Deadline dead
 
 std::unique_ptr<Fleet> Fleet::open(const std::vector<std::string>& peers,
                                    const LaunchOptions& options,
-                                   Deadline deadline) {
+                                   Deadline deadline,
+                                   const std::atomic<bool>* interrupted) {
   // A launcher that ends while we write to it must be an error, not our end. posix_spawn gives
   // children the default back.
   ::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
   auto crew = std::make_unique<Crew>(
-      peers.empty() ? std::vector<std::string>{own_hostname()} : peers, options);
+      peers.empty() ? std::vector<std::string>{own_hostname()} : peers, options, interrupted);
   crew->meet(deadline);
   return crew;
 }

@@ -8,7 +8,7 @@
 
 #include "base/deadline.h"
 
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,10 +50,13 @@ struct Ask {
 class Fleet {
  public:
   // Starts all agents at once and returns when each has said hello, failed, or `deadline` passed.
-  // An empty list of peers means this machine alone, under its hostname.
+  // An empty list of peers means this machine alone, under its hostname. `interrupted`, where
+  // given, is looked at while we wait, here and in ask(): once it is true the rest is as after
+  // interrupt(). It must outlive the fleet.
   static std::unique_ptr<Fleet> open(const std::vector<std::string>& peers,
                                      const LaunchOptions& options,
-                                     Deadline deadline);
+                                     Deadline deadline,
+                                     const std::atomic<bool>* interrupted = nullptr);
   virtual ~Fleet() = default;
 
   [[nodiscard]] virtual std::vector<PeerState> peers() const = 0;

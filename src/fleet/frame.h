@@ -16,7 +16,7 @@ namespace distdoctor::fleet {
 
 inline constexpr std::size_t kMaxEarlyFrame = std::size_t{4} << 10;  // until the hellos are said
 inline constexpr std::size_t kMaxFrame = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxMessage = std::size_t{16} << 20;  // of chunks
+inline constexpr std::size_t kMaxMessage = std::size_t{8} << 20;  // of chunks
 
 struct Frame {
   std::uint64_t id = 0;  // of the request that it belongs to; 0: none

@@ -18,9 +18,9 @@ std::string greeting(std::string_view nonce);  // "distdoctor-agent/1 NONCE\n"
 inline constexpr std::string_view kPushLine = "distdoctor-push/1\n";
 
 struct Greeting {
-  std::string_view noise;  // what came before it
+  std::string_view noise;       // what came before it
   std::string_view nonce = {};  // empty: it was kPushLine
-  std::size_t end = 0;     // frames begin here
+  std::size_t end = 0;          // frames begin here
 };
 
 // Looks for it in all that was received so far. Nothing: read on. An Error: another protocol's

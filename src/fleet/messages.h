@@ -2,6 +2,7 @@
 #pragma once
 
 #include <distdoctor/enum_names.h>
+#include <distdoctor/facts/host.h>
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +23,8 @@ struct AgentHello {
   std::string version = {};
   std::string boot_id = {};
   std::uint64_t net_namespace = 0;  // inode of /proc/self/ns/net
-  std::string error = {};           // it cannot do what the coordinator's hello asks
+  Context context = Context::unknown;
+  std::string error = {};  // it cannot do what the coordinator's hello asks
 };
 
 // Microseconds of CLOCK_REALTIME. The echo is the last beat heard from the other side.
@@ -47,6 +49,7 @@ void fields(V& v, T& x) {
   v("version", x.version);
   v("boot_id", x.boot_id);
   v("net_namespace", x.net_namespace);
+  v("context", x.context);
   v("error", x.error);
 }
 template <class V, Is<Beat> T>

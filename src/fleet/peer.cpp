@@ -27,6 +27,7 @@ constexpr milliseconds kCompareClocks{300};
 constexpr milliseconds kTimeToGo{400};
 // From the end of its output to a launcher's own end.
 constexpr milliseconds kTimeToEnd{100};
+constexpr std::chrono::seconds kForWords{1};
 constexpr std::size_t kMostWords = 400;
 
 }  // namespace
@@ -60,6 +61,7 @@ Result<void> Peer::live(Deadline hello_by) {
   compare_clocks(hello_by);
   state_.reached = true;
   state_.version = hello.version;
+  state_.context = hello.context;
   if (const auto offset = channel_->clock_offset()) {
     state_.clock_offset_ms = offset->offset_ms;
     state_.clock_error_ms = offset->error_ms;
@@ -74,7 +76,8 @@ Result<void> Peer::launch(Deadline hello_by) {
   state_.channel = state_.local ? "local" : name_only ? "launch" : "ssh";
   std::vector<std::string> argv = {own_program(), "agent"};
   if (!state_.local) {
-    const auto left = std::chrono::ceil<std::chrono::seconds>(hello_by.remaining());
+    // A second less than we have, so that it is ssh that says why.
+    const auto left = std::chrono::floor<std::chrono::seconds>(hello_by.remaining()) - kForWords;
     const int timeout_s = static_cast<int>(std::min<std::int64_t>(left.count(), 3600));
     DD_TRY(argv, launch_argv(state_.host, options_, remote_program(options_), timeout_s));
   }
@@ -176,7 +179,7 @@ std::string Peer::explain(const Error& error) {
   if (over && !process_->fate().empty()) {
     return fmt::format("{} {}", launcher_, process_->fate());
   }
-  return words.empty() ? error.render() : fmt::format("{} ({})", error.render(), words);
+  return words.empty() ? error.reason : fmt::format("{} ({})", error.reason, words);
 }
 
 }  // namespace distdoctor::fleet

@@ -1,7 +1,5 @@
 #include "fleet/stream.h"
 
-#include "fleet/frame.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -16,7 +14,7 @@
 namespace distdoctor::fleet {
 namespace {
 
-constexpr std::size_t kMostUnsent = kMaxMessage * 2;
+constexpr std::size_t kMostUnsent = std::size_t{256} << 20;
 constexpr std::size_t kMaxWords = std::size_t{4} << 10;
 // Who says more is no longer listened to: others need the processor too.
 constexpr std::size_t kMostWordsSeen = std::size_t{1} << 20;
@@ -65,7 +63,11 @@ bool Stream::posted_something() {
   std::uint64_t count = 0;
   static_cast<void>(!::read(wake_.get(), &count, sizeof count));
   const std::scoped_lock lock(mutex_);
-  sending_ += std::exchange(posted_, {});
+  if (sending_.empty()) {
+    sending_ = std::exchange(posted_, {});
+  } else {
+    sending_ += std::exchange(posted_, {});
+  }
   if (sending_.size() > kMostUnsent) ended_ = "the other side takes no more bytes";
   return !sending_.empty();
 }
@@ -98,14 +100,18 @@ void Stream::read_in() {
 }
 
 void Stream::write_out() {
-  const auto count = ::write(out_.get(), sending_.data(), sending_.size());
+  const std::string_view rest = std::string_view(sending_).substr(sent_);
+  const auto count = ::write(out_.get(), rest.data(), rest.size());
   if (count > 0) {
-    sending_.erase(0, static_cast<std::size_t>(count));
+    sent_ += static_cast<std::size_t>(count);
   } else if (count < 0 && !try_again(errno)) {
     // What the other side said before it went may still be there to be read.
-    sending_.clear();
+    sent_ = sending_.size();
     out_.reset();
   }
+  if (sent_ < sending_.size()) return;
+  sending_.clear();
+  sent_ = 0;
 }
 
 void Stream::drain_words() {

@@ -21,7 +21,8 @@ class Stream {
   // ignored, as Fleet::open and run_agent see to.
   Stream(Fd in, Fd out, Fd words = Fd());
 
-  // Any thread. More than kMaxMessage * 2 that the other side does not take breaks the stream.
+  // Any thread. The stream ends when the other side leaves more than 256 MiB untaken (--push sends
+  // the whole program).
   void post(std::string_view bytes);
   // Any thread: pump() returns, now and from now on.
   void stop();
@@ -56,6 +57,7 @@ class Stream {
   Fd wake_;  // eventfd
   std::string received_;
   std::string sending_;
+  std::size_t sent_ = 0;  // of sending_
   std::string words_;
   std::size_t words_seen_ = 0;
   std::string ended_;

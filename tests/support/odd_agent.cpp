@@ -8,6 +8,7 @@
 #include "fleet/greeting.h"
 #include "machine/machine.h"
 
+#include <fcntl.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): raise() and SIGSTOP together
 #include <unistd.h>
 
@@ -38,6 +39,10 @@ void odd_links(machine::Machine& /*machine*/, const CollectRequest& /*request*/,
     ::raise(SIGKILL);
   } else if (odd == "throw") {
     throw std::runtime_error("a bug");
+  } else if (odd.starts_with('/')) {
+    node.links =
+        unknown_because(errno_error("open", odd, ::open(odd.data(), O_RDONLY | O_CLOEXEC)));
+    return;
   } else if (odd == "print") {
     std::puts("a library says hello");
     std::fflush(stdout);
