@@ -1,0 +1,164 @@
+// NCCL variables that shape what goes over the wire have one value on all nodes.
+#include <distdoctor/check.h>
+#include <distdoctor/judge.h>
+#include <distdoctor/setting_text.h>
+#include <distdoctor/views.h>
+
+#include "ranks.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+namespace distdoctor::checks {
+namespace {
+
+using namespace env;
+
+// Read from NCCL's sources: what both ends of a connection, or all ranks of a collective, compute
+// with. Interfaces, HCAs, GID indices and debug output may differ.
+constexpr std::array<std::string_view, 33> kMustAgree = {"NCCL_ALGO",
+                                                         "NCCL_PROTO",
+                                                         "NCCL_BUFFSIZE",
+                                                         "NCCL_LL_BUFFSIZE",
+                                                         "NCCL_LL128_BUFFSIZE",
+                                                         "NCCL_MIN_NCHANNELS",
+                                                         "NCCL_MAX_NCHANNELS",
+                                                         "NCCL_MIN_NRINGS",
+                                                         "NCCL_MAX_NRINGS",
+                                                         "NCCL_MIN_CTAS",
+                                                         "NCCL_MAX_CTAS",
+                                                         "NCCL_NTHREADS",
+                                                         "NCCL_NET",
+                                                         "NCCL_NET_PLUGIN",
+                                                         "NCCL_IB_QPS_PER_CONNECTION",
+                                                         "NCCL_IB_SPLIT_DATA_ON_QPS",
+                                                         "NCCL_IB_MERGE_NICS",
+                                                         "NCCL_IB_TC",
+                                                         "NCCL_IB_SL",
+                                                         "NCCL_COLLNET_ENABLE",
+                                                         "NCCL_NVLS_ENABLE",
+                                                         "NCCL_MNNVL_ENABLE",
+                                                         "NCCL_CUMEM_ENABLE",
+                                                         "NCCL_PXN_DISABLE",
+                                                         "NCCL_OOB_NET_ENABLE",
+                                                         "NCCL_RAS_ENABLE",
+                                                         "NCCL_P2P_NET_CHUNKSIZE",
+                                                         "NCCL_RUNTIME_CONNECT",
+                                                         "NCCL_SOCKET_NTHREADS",
+                                                         "NCCL_NSOCKS_PERTHREAD",
+                                                         "NCCL_CROSS_NIC",
+                                                         "NCCL_GRAPH_MIXING_SUPPORT",
+                                                         "NCCL_P2P_PCI_CHUNKSIZE"};
+
+// A node's value, and who says so. `value` none: nobody sets it there, so NCCL's default holds.
+struct Said {
+  const NodeFacts* node;
+  std::optional<std::string> value;
+  std::string origin;
+  std::string command;
+};
+
+std::optional<Said> said_by_process(const NodeFacts& node, const std::string& name) {
+  std::vector<Rank> ranks;
+  if (node.processes.known()) add_ranks(node, ranks);
+  if (ranks.empty()) return std::nullopt;
+  const TrainingProcess& process = *ranks.front().process;
+  return Said{
+      .node = &node,
+      .value = variable(process, name),
+      .origin = fmt::format("pid {}", process.pid),
+      .command = fmt::format("tr '\\0' '\\n' < /proc/{}/environ | grep NCCL_", process.pid)};
+}
+
+// None where only a login shell says something: the job may have it there, or not.
+std::optional<Said> said_on(const Case& c, const NodeFacts& node, const std::string& name) {
+  const Prediction* prediction = find_prediction(c.cluster, node.host);
+  const Setting* setting = prediction == nullptr ? nullptr : find_setting(*prediction, name);
+  if (auto said = said_by_process(node, name); said && said->value) return said;
+  if (prediction == nullptr || !node.settings.known()) return std::nullopt;
+  if (setting != nullptr && setting->origin.source == Source::environment) return std::nullopt;
+  Said said{.node = &node,
+            .value = std::nullopt,
+            .origin = "nowhere",
+            .command = fmt::format("printenv {0}; grep {0} ~/.nccl.conf /etc/nccl.conf", name)};
+  if (setting != nullptr) {
+    said.value = setting->value;
+    said.origin = origin_text(setting->origin);
+  }
+  return said;
+}
+
+std::string shown(const Said& said) {
+  if (!said.value) return "unset";
+  return fmt::format("{} ({})", *said.value, said.origin);
+}
+
+Fix mend(const std::string& name, const std::optional<std::string>& wanted) {
+  return {.node = "*",
+          .kind = Fix::Kind::env,
+          .env = {{name, wanted}},
+          .text = "one value for all nodes; mend nccl.conf where it stands there"};
+}
+
+void judge_variable(const Case& c, const std::string& name, Judge& judge) {
+  std::vector<Said> all;
+  for (const NodeFacts& node : c.cluster.nodes) {
+    if (auto said = said_on(c, node, name)) all.push_back(*std::move(said));
+  }
+  const auto usual = usual_value(all, &Said::value);
+  if (!usual) return;
+  const auto odd = odd_ones_out(all, usual->value, &Said::value);
+  if (odd.empty()) return;
+  const bool unset = std::ranges::any_of(all, [](const Said& said) { return !said.value; });
+  const std::string wanted = usual->value ? *usual->value : "unset";
+  Finding finding{
+      .code = "env-settings-differ",
+      .severity = c.cluster.job.nccl == Use::yes ? Severity::degraded : Severity::notice,
+      // A program may set what its environment lacked at its start.
+      .certainty = unset || !usual->clear ? Certainty::possible : Certainty::likely,
+      .symptom = Symptom::hang,
+      .summary = fmt::format("{} differs: {} of {} nodes do not have {}", name, odd.size(),
+                             all.size(), wanted)};
+  for (const Said& said : odd) {
+    finding.subjects.nodes.push_back(said.node->host);
+    finding.evidence.push_back({.node = said.node->host,
+                                .fact = name,
+                                .observed = shown(said),
+                                .expected = wanted,
+                                .context = std::string(slug(said.node->context)),
+                                .command = said.command});
+  }
+  finding.fix = {mend(name, usual->value)};
+  judge.report(std::move(finding));
+}
+
+void run(const Case& c, Judge& judge) {
+  if (c.cluster.job.nccl == Use::no || c.cluster.nodes.size() < 2) return;
+  for (const NodeFacts& node : c.cluster.nodes) judge.see(node, "settings", node.settings);
+  for (const std::string_view name : kMustAgree) judge_variable(c, std::string(name), judge);
+}
+
+constexpr Page kPage{
+    .meaning =
+        "A variable that both ends of a connection compute with has different values. NCCL "
+        "does not compare them: the ranks expect messages of other sizes, on other channels "
+        "or transports, and hang, fail with `message truncated`, or give wrong results.",
+    .confirm = "`env | grep NCCL_; cat ~/.nccl.conf /etc/nccl.conf` in the job, on every node.",
+    .fix = "Set one value on all nodes, or none; a line in one node's /etc/nccl.conf counts too.",
+    .verify = "The same commands print the same lines everywhere."};
+constexpr std::string_view kCauses[] = {"collective-hang"};
+constexpr Code kCodes[] = {{.id = "env-settings-differ",
+                            .fault_class = FaultClass::nccl_env_mismatch,
+                            .worst = Severity::degraded,
+                            .title = "NCCL settings that must agree differ",
+                            .causes = kCauses,
+                            .page = kPage}};
+
+}  // namespace
+
+extern const Check env_settings_differ{
+    .title = "NCCL settings agree on all nodes", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks

@@ -1,0 +1,66 @@
+#include "checks/env/jobs.h"
+#include "support/check_cases.h"
+
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+Launch& in_batch(World& w, LauncherKind kind, int nodes = 4) {
+  Launch& launch = add_launch(w, said_launch(kind, nodes));
+  launch.in_batch_script = true;
+  return launch;
+}
+
+Verdict first_node_only() {
+  return {.code = "env-torchrun-first-node-only",
+          .severity = blocker,
+          .certainty = likely,
+          .symptom = Symptom::hang,
+          .says = "job.sh:5 starts torchrun without srun",
+          .evidence = {"node0 torchrun (job.sh:5): no srun in front, not srun, once on each node; "
+                       "grep -n node job.sh"},
+          .fixes = {"*: (manual)"}};
+}
+
+const std::vector<CheckCase> cases = {
+    {"nothing was said", [](World&) {}},
+    {"torchrun in a batch script",
+     [](World& w) { in_batch(w, LauncherKind::torchrun); },
+     {first_node_only()}},
+    {"the number of nodes is not known, but several were named",
+     [](World& w) {
+       Launch& launch = in_batch(w, LauncherKind::torchrun);
+       launch.nnodes_min = launch.nnodes_max = std::nullopt;
+     },
+     {first_node_only()}},
+    {"near miss: below srun",
+     [](World& w) { in_batch(w, LauncherKind::torchrun).under_srun = true; }},
+    {"near miss: below mpirun",
+     [](World& w) {
+       in_batch(w, LauncherKind::mpirun);
+       in_batch(w, LauncherKind::torchrun);
+     }},
+    {"near miss: not in a batch script",
+     [](World& w) { in_batch(w, LauncherKind::torchrun).in_batch_script = false; }},
+    {"near miss: for one node", [](World& w) { in_batch(w, LauncherKind::torchrun, 1); }},
+    {"near miss: standalone",
+     [](World& w) { in_batch(w, LauncherKind::torchrun).standalone = true; }},
+    {"near miss: deepspeed goes to the other nodes itself",
+     [](World& w) { in_batch(w, LauncherKind::deepspeed); }},
+    {"one node",
+     [](World& w) {
+       w.cluster.nodes.resize(1);
+       in_batch(w, LauncherKind::torchrun);
+     }},
+};
+
+TEST_CASE("env/torchrun_without_srun") {
+  run_cases("env/torchrun_without_srun", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing
