@@ -16,9 +16,13 @@ int getaddrinfo(const char* /*name*/,
 
 void freeaddrinfo(addrinfo* /*list*/) {}
 
-protoent* getprotobyname(const char* /*name*/) { return nullptr; }
+protoent* getprotobyname(const char* /*name*/) {
+  return nullptr;
+}
 
-protoent* getprotobynumber(int /*number*/) { return nullptr; }
+protoent* getprotobynumber(int /*number*/) {
+  return nullptr;
+}
 
 }  // extern "C"
 
