@@ -114,8 +114,9 @@ RENDEZVOUS = [
           cure_job={"MASTER_ADDR": "node0"}),
     Fault("c10d-port-dropped", ("fault node0 drop 29400",), "rendezvous-port-dropped", job=c10d("node0:29400"),
           check=command("torchrun", *C10D, "node0:29400", "train.py")),
-    Fault("c10d-endpoint-unclaimed", ("fault all hosts-set head 10.10.0.10",), "rendezvous-endpoint-unclaimed",
-          job=c10d("head:29400"), check=command("torchrun", *C10D, "head:29400", "train.py"),
+    # node2 has the address and is no part of the job: neither torch 1 nor torch 2 finds itself behind the name
+    Fault("c10d-endpoint-unclaimed", ("fault all hosts-set head 10.10.0.12",), "rendezvous-endpoint-unclaimed",
+          hosts=3, job=Job("torchrun", args=(*C10D, "head:29400"), members=2, deadline=25), check=command("torchrun", *C10D, "head:29400", "train.py"),
           cure_args=(*C10D, "node0:29400")),
     Fault("c10d-endpoint-localhost", (), "rendezvous-endpoint-claimed-twice", job=c10d("localhost:29400"),
           check=command("torchrun", *C10D, "localhost:29400", "train.py"), cure_args=(*C10D, "node0:29400")),

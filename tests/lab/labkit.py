@@ -29,10 +29,12 @@ class Job:
     env: dict = dataclasses.field(default_factory=dict)
     on: dict = dataclasses.field(default_factory=dict)
     args: tuple = ()  # of torchrun; {i} is the host's index
-    ranks: tuple | None = None  # hosts that start at all; None: every host
+    members: int | None = None  # how many of the lab's hosts are the job's; None: all
+    ranks: tuple | None = None  # those that start at all; None: every member
     deadline: float = 8.0  # seconds until "hang"
 
     def environment(self, i, hosts):
+        hosts = self.members or hosts
         env = dict(BASE_ENV, MASTER_ADDR="node0", MASTER_PORT="29500", WORLD_SIZE=str(hosts), RANK=str(i))
         if self.kind == "torchrun":
             env = dict(BASE_ENV)
@@ -111,7 +113,10 @@ class ServedRank:
         while "pid" not in self.state and time.monotonic() < end:
             time.sleep(0.01)
         if self.poll() is None and "pid" in self.state:
-            os.kill(self.state["pid"], signal.SIGKILL)
+            try:
+                os.kill(self.state["pid"], signal.SIGKILL)
+            except ProcessLookupError:  # ended meanwhile
+                pass
 
     def wait(self):
         end = time.monotonic() + 10
@@ -129,7 +134,7 @@ class RunningJob:
         self.stay = "%s/%s-enough" % (self.shared, self.tag)
         self.ranks = {}
         self.started = time.monotonic()
-        self.start(range(lab.hosts) if job.ranks is None else job.ranks)
+        self.start(range(job.members or lab.hosts) if job.ranks is None else job.ranks)
 
     def start(self, hosts):
         for i in hosts:

@@ -131,12 +131,15 @@ def judge(result, row, report):
     result.code = code if first_round else "%s, %s" % (result.code, code)
     if first_round and code != row.expect:
         return "expected %s" % row.expect
-    return None if report.findings else "nothing found in a later round"
+    if not first_round and not report.loud():
+        return "the job is still broken and nothing more is found"
+    return None
 
 
 def apply_fix(lab, row, job, finding, result):
     """Apply what is printed, in order; a fix that is only for hands is replaced by the row's cure."""
     done, cells = False, [] if result.fix == "-" else [result.fix]
+    job = job and dataclasses.replace(job, ranks=None)  # whoever was missing starts, too
     for step in finding.get("fix", []):
         if step.get("kind") == "shell":
             cells.append(step["command"])

@@ -48,7 +48,7 @@ SHAPES = [
     Shape("healthy-dns-server", ("shape all dns",)),
     Shape("healthy-addresses-as-peers", job=gloo(MASTER_ADDR="10.10.0.10"),
           check=("--peers", "10.10.0.10,10.10.0.11", "--master", "10.10.0.10:29500")),
-    Shape("healthy-other-coordinator", hosts=3, job=Job(env={"WORLD_SIZE": "2"}, ranks=(0, 1)),
+    Shape("healthy-other-coordinator", hosts=3, job=Job(members=2),
           check=("--peers", "node0,node1", "--master", "node0:29500")),
     Shape("healthy-hostnames-differ", ("fault node0 hostname gpu-a", "fault node1 hostname gpu-b"),
           job=gloo(GLOO_SOCKET_IFNAME="eth0")),

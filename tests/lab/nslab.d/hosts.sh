@@ -147,6 +147,7 @@ host_main() {
   set -e
   hostname "node$i"
   mount -t proc proc /proc
+  printf init > /proc/$$/comm  # what it is: orphans come to it
   mount -t tmpfs -o size=64m,mode=1777 shm /dev/shm
   host_etc
   mkdir -p "$R/run.n$i"
