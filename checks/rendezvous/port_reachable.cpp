@@ -86,7 +86,8 @@ PortRange port_of(const Reading& reading) {
 std::vector<Fix> let_in(const Readings& readings) {
   const Reading& first = readings.front();
   if (first.target == nullptr) return {};
-  std::vector<Address> peers;
+  // Rank 0 dials its own address too, and a rule on the port alone stops it as well.
+  std::vector<Address> peers = {first.dial->address};
   for (const Reading& reading : readings) {
     const auto& source = reading.dial->source ? reading.dial->source : reading.dial->route.source;
     if (source) peers.push_back(*source);

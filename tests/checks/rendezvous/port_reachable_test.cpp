@@ -59,7 +59,8 @@ Verdict verdict(const Says& says, const Nodes& nodes, const std::vector<std::str
 
 // What opens node0's port for the eth0 addresses of these nodes.
 std::string open_for(const Nodes& nodes) {
-  Opening opening{.node = "node0", .peers = {}, .ports = {29500, 29500}, .interface = "eth0"};
+  Opening opening{
+      .node = "node0", .peers = {addr(mgmt(0))}, .ports = {29500, 29500}, .interface = "eth0"};
   for (const std::size_t node : nodes) opening.peers.push_back(addr(mgmt(node)));
   return "node0: " + open_port_fix(opening).front().command;
 }
