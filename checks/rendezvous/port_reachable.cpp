@@ -295,6 +295,10 @@ void run(const Case& c, Judge& judge) {
 
 // --- the catalogue ---
 
+// One filter stops them all, and the job meets it at MASTER_PORT first.
+constexpr std::string_view kDroppedToo[] = {"net-ephemeral-dropped"};
+constexpr std::string_view kRejectedToo[] = {"net-ephemeral-rejected"};
+
 constexpr Page kDroppedPage{
     .meaning =
         "A packet filter swallows what comes for MASTER_PORT: the ranks wait for their "
@@ -350,13 +354,13 @@ constexpr Code kCodes[] = {
      .fault_class = FaultClass::firewall,
      .worst = Severity::blocker,
      .title = "Connections to MASTER_PORT are dropped",
-     .causes = {},
+     .causes = kDroppedToo,
      .page = kDroppedPage},
     {.id = "rendezvous-port-rejected",
      .fault_class = FaultClass::firewall,
      .worst = Severity::blocker,
      .title = "Connections to MASTER_PORT are rejected",
-     .causes = {},
+     .causes = kRejectedToo,
      .page = kRejectedPage},
     {.id = "rendezvous-port-unreachable",
      .fault_class = FaultClass::master_unreachable,
