@@ -164,6 +164,13 @@ void judge_missing(const Case& c, const std::vector<Rank>& ranks, int world, Jud
                             fmt::format("of {} ranks {} run on the named nodes; missing: {}", world,
                                         present.size(), listed(missing)));
   finding.certainty = Certainty::likely;
+  // Nodes of one job start seconds apart; only ranks that have waited for long tell of a missing
+  // one.
+  constexpr double kStarting_s = 60;
+  if (std::ranges::any_of(ranks,
+                          [](const Rank& rank) { return rank.process->age_s < kStarting_s; })) {
+    finding.severity = Severity::notice;
+  }
   finding.subjects = {.ranks = missing};
   for (const NodeFacts& node : c.cluster.nodes) {
     std::vector<int> here;

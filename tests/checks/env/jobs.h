@@ -27,7 +27,8 @@ inline void add_rank(World& world, std::size_t node, const Variables& more) {
                           .parent = 1,
                           .uid = 1000,
                           .user = "ann",
-                          .state = "S"};
+                          .state = "S",
+                          .age_s = 120};
   process.env = env;
   add_process(world, node, std::move(process));
 }
