@@ -151,6 +151,16 @@ bool all_seen(const Case& c) {
   });
 }
 
+constexpr double kLongWait_s = 300;  // long after one would have started the last node by hand
+
+// A node without any rank may be about to start its own: then it is early to speak of a fault.
+bool may_still_come(const Case& c, const std::vector<Rank>& ranks) {
+  const bool all_run = nodes_of(ranks).size() == c.cluster.nodes.size();
+  const bool waited = std::ranges::all_of(
+      ranks, [](const Rank& rank) { return rank.process->age_s > kLongWait_s; });
+  return !all_run && !waited;
+}
+
 void judge_missing(const Case& c, const std::vector<Rank>& ranks, int world, Judge& judge) {
   if (!all_seen(c) || members_elsewhere(c, ranks)) return;
   std::set<int> present;
@@ -164,12 +174,9 @@ void judge_missing(const Case& c, const std::vector<Rank>& ranks, int world, Jud
                             fmt::format("of {} ranks {} run on the named nodes; missing: {}", world,
                                         present.size(), listed(missing)));
   finding.certainty = Certainty::likely;
-  // Nodes of one job start seconds apart; only ranks that have waited for long tell of a missing
-  // one.
-  constexpr double kStarting_s = 60;
-  if (std::ranges::any_of(ranks,
-                          [](const Rank& rank) { return rank.process->age_s < kStarting_s; })) {
+  if (may_still_come(c, ranks)) {
     finding.severity = Severity::notice;
+    finding.certainty = Certainty::possible;
   }
   finding.subjects = {.ranks = missing};
   for (const NodeFacts& node : c.cluster.nodes) {

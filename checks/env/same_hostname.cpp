@@ -51,7 +51,7 @@ bool same_boot(const Nodes& nodes) {
 void judge_hostname(const Case& c, const std::string& hostname, const Nodes& nodes, Judge& judge) {
   const bool machine = all_one_machine(nodes);
   // NCCL hashes hostname and boot_id (nccl utils.cc getHostHash).
-  const bool one_to_nccl = same_boot(nodes) && c.cluster.job.nccl != Use::no;
+  const bool one_to_nccl = same_boot(nodes) && c.cluster.job.nccl == Use::yes;
   Finding finding{
       .code = "env-same-hostname",
       .severity = one_to_nccl || machine ? Severity::blocker : Severity::degraded,

@@ -1,5 +1,6 @@
 #include "rules/launch/command_reader.h"
 
+#include "base/secrets.h"
 #include "base/text.h"
 #include "rules/launch/script_walk.h"
 #include "rules/launch/settings.h"
@@ -99,7 +100,7 @@ std::string first_script(const Words& argv, std::size_t from) {
 }  // namespace
 
 void CommandReader::note(const std::string& text) {
-  if (reading_.notes.size() < kMostNotes) reading_.notes.push_back(printable(text));
+  if (reading_.notes.size() < kMostNotes) reading_.notes.push_back(printable(mask_value(text)));
 }
 
 void CommandReader::branch(std::string_view program, const std::string& where) {
@@ -130,7 +131,8 @@ void CommandReader::say(const std::string& name,
     map->erase(name);
   }
   Settings& map = !known ? reading_.unresolved : fallback ? reading_.fallbacks : reading_.settings;
-  map[name] = {.value = as_written(value),
+  // What may leave by its name may still hold a password: a proxy's, one in a command substitution.
+  map[name] = {.value = mask_value(as_written(value)),
                .origin = {.source = Source::command_line, .where = place.where}};
 }
 
@@ -146,6 +148,10 @@ void CommandReader::add(Launch launch, const Place& place) {
   launch.origin = {.source = Source::command_line, .where = place.where};
   launch.in_batch_script = place.in_batch;
   launch.under_srun = place.under_srun;
+  for (std::string* text : {&launch.node_rank_text, &launch.rdzv_endpoint, &launch.rdzv_id,
+                            &launch.master_addr, &launch.master_port, &launch.script}) {
+    *text = mask_value(*text);
+  }
   reading_.launches.push_back(std::move(launch));
 }
 
@@ -252,8 +258,10 @@ void CommandReader::script_file(const Words& argv, std::size_t at, Place place, 
 void CommandReader::python(const Words& argv, Place place, Scope environment) {
   // The words of a module begin right behind its name, whatever they look like.
   std::size_t end = 1;
-  while (end < argv.size() && argv[end] != "-m" && argv[end] != "-c") ++end;
-  const std::span<const std::string> own = std::span(argv).first(std::min(end + 2, argv.size()));
+  while (end < argv.size() && !argv[end].starts_with("-m") && argv[end] != "-c") ++end;
+  const bool glued = end < argv.size() && argv[end].size() > 2;  // -mtorch.distributed.run
+  const std::size_t words = std::min(end + (glued ? 1 : 2), argv.size());
+  const std::span<const std::string> own = std::span(argv).first(words);
   const Flags flags = read_flags(own, kPythonFlags);
   const std::string* module = flags.find("m");
   if (flags.has("c")) return;

@@ -52,6 +52,13 @@ Verdict missing(const std::string& says, const std::vector<std::string>& here, i
   return verdict;
 }
 
+Verdict not_yet(const std::string& says, const std::vector<std::string>& here) {
+  Verdict verdict = missing(says, here);
+  verdict.severity = notice;
+  verdict.certainty = possible;
+  return verdict;
+}
+
 Verdict formula(Severity severity, Certainty certainty, const std::vector<std::string>& rows) {
   return {.code = "env-rank-formula",
           .severity = severity,
@@ -141,9 +148,24 @@ const std::vector<CheckCase> cases = {
        add_rank(w, 2, {{"RANK", "0"}});
        change_process(w, 2, 1, [](TrainingProcess& process) { process.state = "Z"; });
      }},
-    {"a rank is missing",
+    {"a node has not started yet: no fault, but said",
      [](World& w) {
        run_job(w);
+       w.node(3).processes = std::vector<TrainingProcess>{};
+     },
+     {not_yet("of 4 ranks 3 run on the named nodes; missing: 3", {"0", "1", "2", "none"})}},
+    {"rank 0 has not started yet",
+     [](World& w) {
+       run_job(w);
+       w.node(0).processes = std::vector<TrainingProcess>{};
+     },
+     {not_yet("missing: 0", {"none", "1", "2", "3"})}},
+    {"nobody starts a node any more",
+     [](World& w) {
+       run_job(w);
+       for (std::size_t i = 0; i < 3; ++i) {
+         change_process(w, i, 0, [](TrainingProcess& process) { process.age_s = 301; });
+       }
        w.node(3).processes = std::vector<TrainingProcess>{};
      },
      {missing("of 4 ranks 3 run on the named nodes; missing: 3", {"0", "1", "2", "none"})}},

@@ -81,6 +81,14 @@ const std::vector<CheckCase> cases = {
        name(w, 1, "gpu", "b");
      },
      {twins(blocker, "NCCL takes them for one host", "b", "b")}},
+    {"the same where nobody knows whether NCCL is used",
+     [](World& w) {
+       own_cards(w);
+       w.cluster.job.nccl = Use::maybe;
+       name(w, 0, "gpu", "b");
+       name(w, 1, "gpu", "b");
+     },
+     {twins(degraded, "have the hostname gpu", "b", "b")}},
     {"the same in a Gloo job",
      [](World& w) {
        own_cards(w);
