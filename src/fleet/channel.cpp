@@ -105,9 +105,16 @@ Result<void> Channel::hear(const Incoming& incoming) {
   } else if (beat.echo_us && beat.heard_us) {
     clock_.add(
         {.sent = *beat.echo_us, .heard = *beat.heard_us, .answered = beat.sent_us, .came = now});
-    if (burst_ > 0 && --burst_ > 0) next_beat_ = Deadline::Clock::now();
+    if (burst_ > 0) answered_burst();
   }
   return {};
+}
+
+void Channel::answered_burst() {
+  next_beat_ = Deadline::Clock::now();
+  if (--burst_ > 0) return;
+  next_beat_ += kBeat;
+  stream_.nudge();  // whoever waits for clocks_compared() need not wait longer
 }
 
 void Channel::beat_if_due() {

@@ -41,7 +41,8 @@ class Channel {
   void allow_large_frames() { reader_.allow_large_frames(); }
   // Both sides call it once the hellos are said.
   void begin_beats();
-  // The coordinator's: some beats in a row, each when the last one was answered.
+  // The coordinator's: some beats in a row, each when the last one was answered; then next()
+  // returns, once.
   void compare_clocks();
   [[nodiscard]] bool clocks_compared() const { return burst_ == 0; }
   [[nodiscard]] std::optional<ClockOffset> clock_offset() const { return clock_.best(); }
@@ -53,6 +54,7 @@ class Channel {
  private:
   Result<std::optional<Incoming>> buffered();
   Result<void> hear(const Incoming& incoming);
+  void answered_burst();
   void beat_if_due();
   void pump(Deadline deadline);
   [[nodiscard]] Result<void> alive() const;
