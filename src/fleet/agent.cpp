@@ -186,7 +186,8 @@ void Agent::answer(const Incoming& incoming) {
   const auto request = codec::read_request(incoming.document.root());
   if (!request) return trouble(incoming.id, request.error().render());
   // A little less than the coordinator's, so that the answer is there in time.
-  const milliseconds left(incoming.left_ms.value_or(0));
+  constexpr std::int64_t kMost = std::int64_t{kLifetime_s} * 1000;
+  const milliseconds left(std::clamp<std::int64_t>(incoming.left_ms.value_or(0), 0, kMost));
   const Deadline deadline = Deadline::after(left - std::min(left / 10, milliseconds(100)));
   try {
     if (const auto* wanted = std::get_if<CollectRequest>(&*request)) {

@@ -21,6 +21,7 @@ using std::chrono::milliseconds;
 // Peers end their own waits at the deadline; this is for their word of it to arrive here.
 constexpr milliseconds kGrace{300};
 constexpr milliseconds kLook{20};
+constexpr std::string_view kNothingSaid = "the agent said nothing in time";
 
 NodeFacts known_of(const PeerState& state) {
   NodeFacts node{.host = state.host,
@@ -40,7 +41,7 @@ class Crew final : public Fleet {
        const std::atomic<bool>* interrupted)
       : options_(std::move(options)), told_from_outside_(interrupted) {
     for (const std::string& host : hosts) {
-      PeerState state{.host = host, .not_reached = "the agent said nothing in time"};
+      PeerState state{.host = host, .not_reached = std::string(kNothingSaid)};
       states_.push_back(std::move(state));
       hellos_.emplace_back();
       index_.emplace(host, peers_.size());
@@ -59,6 +60,7 @@ class Crew final : public Fleet {
       const auto event = pop(last);
       if (event && learn(*event)) --waiting;
     }
+    if (interrupted()) name_the_interrupted();
     find_doubles();
   }
 
@@ -84,6 +86,7 @@ class Crew final : public Fleet {
   void send(const Ask& ask, std::size_t place, Deadline deadline, Observed<Answer>& answer);
   void receive(Event& event, std::vector<Observed<Answer>>& answers);
   bool learn(const Event& event);
+  void name_the_interrupted();
   void find_doubles();
 
   // Ctrl-C from either side.
@@ -119,6 +122,12 @@ bool Crew::learn(const Event& event) {
   const bool first = !states_[event.peer].reached;
   states_[event.peer] = lost->state;
   return first;
+}
+
+void Crew::name_the_interrupted() {
+  for (PeerState& state : states_) {
+    if (!state.reached && state.not_reached == kNothingSaid) state.not_reached = "interrupted";
+  }
 }
 
 void Crew::find_doubles() {

@@ -48,8 +48,8 @@ void Peer::start(Deadline hello_by) {
 
 void Peer::run(Deadline hello_by) {
   const auto result = live(hello_by);
-  state_.reached = false;
   state_.not_reached = result ? "it was closed" : explain(result.error());
+  state_.reached = false;
   end_launcher();
   asks_.end_all({Why::failed, state_.not_reached});
   events_.push({.peer = index_, .what = Lost{state_}});
@@ -167,19 +167,20 @@ void Peer::end_launcher() {
   process_->kill();
 }
 
-// The launcher's own words are worth more than ours, when its end is all that we saw.
+// The launcher's own words are worth more than ours, when its end is all that we saw. Some say them
+// on stdout, where they stood as noise before a greeting that never came.
 std::string Peer::explain(const Error& error) {
   if (!channel_) return error.render();
   Stream& stream = channel_->stream();
   const bool over = !stream.ended().empty();
   if (over) process_->wait(Deadline::after(kTimeToEnd));
   stream.drain_words();
-  const std::string words = in_one_line(stream.words(), kMostWords);
-  if (over && !words.empty()) return words;
-  if (over && !process_->fate().empty()) {
-    return fmt::format("{} {}", launcher_, process_->fate());
-  }
-  return words.empty() ? error.reason : fmt::format("{} ({})", error.reason, words);
+  std::string words = in_one_line(stream.words(), kMostWords);
+  if (words.empty() && !state_.reached) words = in_one_line(channel_->noise(), kMostWords);
+  if (!over) return words.empty() ? error.reason : fmt::format("{} ({})", error.reason, words);
+  if (!words.empty()) return words;
+  const std::string fate = process_->fate();
+  return fate.empty() ? error.reason : fmt::format("{} {}", launcher_, fate);
 }
 
 }  // namespace distdoctor::fleet

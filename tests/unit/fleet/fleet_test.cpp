@@ -33,6 +33,8 @@ constexpr std::string_view kTemplate = R"(sh -c '
     future) echo distdoctor-agent/2 00000000000000000000000000000000; exec sleep 100;;
     refused) echo "ssh: connect to host $0 port 22: Connection refused" >&2; exit 255;;
     silent) exit 7;;
+    stdout) echo "no such container: $0"; exit 1;;
+    slow) echo "module load failed"; exec sleep 100;;
     loud) yes "a word on stderr" >&2;;
     good*) exec "$@";;
     *) exec env DISTDOCTOR_ODD="$0" "$@";;
@@ -89,6 +91,8 @@ TEST_CASE("Fleet: peers that cannot be reached say why, and nobody waits for the
       {"future", "it speaks distdoctor-agent/2, we speak distdoctor-agent/1"},
       {"refused", "ssh: connect to host refused port 22: Connection refused"},
       {"silent", "sh ended with status 7"},
+      {"stdout", "no such container: stdout"},
+      {"slow", "the agent said nothing in time (module load failed)"},
       {"loud", "a word on stderr"},
   };
   std::vector<std::string> hosts = {"good0", "noisy"};
