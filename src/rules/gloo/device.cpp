@@ -36,10 +36,10 @@ GlooChoice by_names(const std::vector<Link>& links, std::string_view list) {
   return choice;
 }
 
-// bind(2) takes an address that the kernel has a local route for: of a link that is up, and for
-// IPv4 loopback the whole prefix of lo.
+// bind(2) takes the addresses of all links, also of those that are down, and for IPv4 loopback the
+// whole prefix of lo.
 bool bindable(const Link& link, const LinkAddress& row, const Address& wanted) {
-  if (!link.up || row.tentative || row.dad_failed) return false;
+  if (row.tentative || row.dad_failed) return false;
   if (!wanted.v6 && wanted.loopback()) return row.address.shares_prefix(wanted, row.prefix);
   const bool zone_fits = !wanted.v6 || !wanted.link_local() || wanted.zone == link.name;
   return zone_fits && row.address.v6 == wanted.v6 && row.address.bytes == wanted.bytes;

@@ -55,7 +55,7 @@ const std::vector<Row> kRows = {
     {"hostname, IPv6 first", {}, {"fd00::1", "10.0.0.1"}, "eth0/fd00::1 hostname"},
     {"Debian's line", {}, {"127.0.1.1"}, "lo/127.0.1.1 hostname"},
     {"another machine's address first", {}, {"10.9.9.9", "10.0.0.1"}, "eth0/10.0.0.1 hostname"},
-    {"a link that is down cannot be bound", {}, {"10.1.0.1"}, "lo/127.0.0.1 fallback"},
+    {"a link that is down can be bound", {}, {"10.1.0.1"}, "eth1/10.1.0.1 hostname"},
     {"link-local without its link", {}, {"fe80::1"}, "lo/127.0.0.1 fallback"},
     {"link-local with its link", {}, {"fe80::1%eth0"}, "eth0/fe80::1%eth0 hostname"},
     {"no such name", {}, {}, "lo/127.0.0.1 fallback"},
@@ -90,9 +90,9 @@ TEST_CASE("gloo_choice") {
   }
 }
 
-TEST_CASE("gloo_choice: tentative addresses and a lo that is down cannot be bound") {
+TEST_CASE("gloo_choice: tentative addresses and a lo without address cannot be bound") {
   NodeFacts node = node_of({"fd00::1"});
-  auto links = links_from("lo~=127.0.0.1/8 eth0=fd00::1/64");
+  auto links = links_from("lo~ eth0=fd00::1/64");
   node.links = links;
   CHECK(words(*rules::gloo_choice(node, {})) == "eth0/fd00::1 hostname");
   links.at(1).addresses.at(0).tentative = true;
