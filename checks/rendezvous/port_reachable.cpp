@@ -176,12 +176,14 @@ void report_unreachable(const Case& c, const Readings& readings, Judge& judge) {
   const std::string address = first.dial->address.text();
   finding.evidence.front().command =
       fmt::format("ip route get {}; ping -c 1 {}; ip neigh show {}", address, address, address);
-  finding.fix.push_back(
-      {.node = first.from->host,
-       .kind = Fix::Kind::manual,
-       .text = fmt::format("bring up the link or the route between {} and {}, or "
-                           "set MASTER_ADDR to an address that every node reaches",
-                           first.from->host, target_name(first))});
+  const std::string text =
+      first.excluded.empty()
+          ? fmt::format(
+                "bring up the link or the route between {} and {}, or set MASTER_ADDR to an "
+                "address that every node reaches",
+                first.from->host, target_name(first))
+          : "mend that first: " + first.excluded;
+  finding.fix.push_back({.node = first.from->host, .kind = Fix::Kind::manual, .text = text});
   judge.report(std::move(finding));
 }
 
@@ -234,10 +236,10 @@ void report_not_up(const Case& c, const Readings& readings, Judge& judge) {
   const bool stuck = host == nullptr && waiting && waiting->process->age_s >= kStartMayTakeS;
   const std::string port = fmt::to_string(first.dial->port);
   std::string summary =
-      fmt::format("the way to MASTER_PORT {} on {} is free, nobody listens there yet", port,
-                  first.target->host);
+      fmt::format("{} answers at MASTER_PORT {} with a reset: reachable, nobody listens there yet",
+                  first.target->host, port);
   if (host != nullptr) {
-    summary += fmt::format(": pid {} has not opened it", host->pid);
+    summary += fmt::format(" (pid {} has not opened it)", host->pid);
   } else if (stuck) {
     summary =
         fmt::format("rank 0 is not up: rank {} on {} waits for {} s, nobody on {} opens port {}",
