@@ -96,6 +96,7 @@ Context context_of(const machine::Machine& machine) {
 void collect_identity(machine::Machine& machine,
                       const CollectRequest& /*request*/,
                       NodeFacts& node) {
+  node.context = context_of(machine);
   const auto self = machine.self();
   const auto& files = machine.files();
   node.identity = Identity{.hostname = self.hostname,

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "collect/accounts.h"
 #include "collect/collectors.h"
+#include "machine/patient_files.h"
 
 #include <algorithm>
 #include <array>
@@ -76,7 +77,7 @@ bool has_foreign_rank(const Process& process) {
                              [&](const char* name) { return variable(process, name) != nullptr; });
 }
 
-std::string read_maps(const machine::FileTree& files, int pid) {
+std::string read_maps(machine::PatientFiles& files, int pid) {
   return files.read_head("/proc/" + std::to_string(pid) + "/maps", kMostMaps).value_or("");
 }
 
@@ -262,12 +263,13 @@ bool is_orphan(const Process& process,
 std::vector<Found> find_training(const machine::Machine& machine) {
   const auto& processes = machine.processes();
   const auto own = ourselves(machine, processes);
+  machine::PatientFiles files(machine.shared_files());
   std::map<int, Found> all;
   for (const auto& process : processes.all) {
     if (own.contains(process.pid)) continue;
     std::optional<std::string> maps;
     const auto mapped = [&]() -> const std::string& {
-      if (!maps) maps = read_maps(machine.files(), process.pid);
+      if (!maps) maps = read_maps(files, process.pid);
       return *maps;
     };
     const auto role =

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "collect/collectors.h"
+#include "machine/patient_files.h"
 
 #include <algorithm>
 #include <array>
@@ -49,12 +50,13 @@ std::vector<ShmSegment> read_segments(const machine::Machine& machine) {
 }
 
 // Who maps what; false when some process would not say.
-bool find_mappers(const machine::FileTree& files, std::vector<ShmSegment>& segments) {
+bool find_mappers(const machine::Machine& machine, std::vector<ShmSegment>& segments) {
+  machine::PatientFiles files(machine.shared_files());
   bool all = true;
-  for (const int pid : machine::pids(files)) {
+  for (const int pid : machine::pids(machine.files())) {
     const auto maps = files.read_head("/proc/" + std::to_string(pid) + "/maps", kMostMaps);
-    const bool refused =
-        !maps && (maps.error().errno_value == EACCES || maps.error().errno_value == EPERM);
+    const auto why = maps ? Unknown{} : unknown_because(maps.error());
+    const bool refused = why.kind == Why::denied || why.kind == Why::timed_out;
     all = all && !refused && (!maps || maps->size() < kMostMaps);
     if (!maps) continue;
     for (const auto& name : mapped_segments(*maps)) {
@@ -63,6 +65,14 @@ bool find_mappers(const machine::FileTree& files, std::vector<ShmSegment>& segme
     }
   }
   return all;
+}
+
+// Each segment either has a mapper that we see, or none at all on the whole machine.
+bool none_used_elsewhere(const machine::FileTree& files, const std::vector<ShmSegment>& segments) {
+  return std::ranges::all_of(segments, [&files](const ShmSegment& segment) {
+    return !segment.mapped_by.empty() ||
+           files.in_use(std::string(kFolder) + "/" + segment.name) == false;
+  });
 }
 
 }  // namespace
@@ -114,8 +124,10 @@ void collect_shm(machine::Machine& machine, const CollectRequest& /*request*/, N
     shm.read_only = shm.read_only || mount->read_only;
   }
   shm.nccl_segments = read_segments(machine);
-  const bool asked = shm.nccl_segments.empty() || find_mappers(files, shm.nccl_segments);
-  shm.all_processes_visible = asked && machine.processes().whole_machine;
+  const bool asked = shm.nccl_segments.empty() || find_mappers(machine, shm.nccl_segments);
+  const bool mappers_known = asked && machine.processes().whole_machine;
+  shm.all_processes_visible = mappers_known || (!shm.nccl_segments.empty() &&
+                                                none_used_elsewhere(files, shm.nccl_segments));
   node.shm = std::move(shm);
 }
 

@@ -23,15 +23,9 @@ Result<T> answered(const Observed<T>& rows, std::string_view what) {
 
 class CapturedDoors : public Machine {
  public:
-  CapturedDoors(CapturedMachine captured, std::unique_ptr<FileTree> files)
-      : captured_(std::move(captured)), files_(std::move(files)) {
-    if (!files_) {
-      files_ = std::make_unique<MemoryTree>(std::move(captured_.files),
-                                            std::move(captured_.file_systems));
-    }
-  }
+  CapturedDoors(CapturedMachine captured, std::shared_ptr<const FileTree> files)
+      : Machine(std::move(files)), captured_(std::move(captured)) {}
 
-  [[nodiscard]] const FileTree& files() const override { return *files_; }
   [[nodiscard]] const Environment& environment() const override { return captured_.environment; }
   [[nodiscard]] Self self() const override {
     return {.hostname = captured_.hostname,
@@ -76,7 +70,6 @@ class CapturedDoors : public Machine {
 
  private:
   CapturedMachine captured_;
-  std::unique_ptr<FileTree> files_;
 };
 
 }  // namespace
@@ -87,7 +80,12 @@ std::string route_key(const Address& destination, const std::optional<Address>& 
 
 std::unique_ptr<Machine> Machine::captured(CapturedMachine captured,
                                            std::unique_ptr<FileTree> files) {
-  return std::make_unique<CapturedDoors>(std::move(captured), std::move(files));
+  std::shared_ptr<const FileTree> tree = std::move(files);
+  if (!tree) {
+    tree =
+        std::make_shared<MemoryTree>(std::move(captured.files), std::move(captured.file_systems));
+  }
+  return std::make_unique<CapturedDoors>(std::move(captured), std::move(tree));
 }
 
 }  // namespace distdoctor::machine

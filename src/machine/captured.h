@@ -46,6 +46,7 @@ struct CapturedFile {
   std::int64_t size = 0;  // 0: that of the text
   double modified_s = 0;  // since the epoch
   int uid = 0;
+  bool in_use = false;  // some process has it open or mapped
   bool operator==(const CapturedFile&) const = default;
 };
 
@@ -104,6 +105,7 @@ void fields(V& v, T& x) {
   v("size", x.size);
   v("modified_s", x.modified_s);
   v("uid", x.uid);
+  v("in_use", x.in_use);
 }
 template <class V, Is<CapturedFileSystem> T>
 void fields(V& v, T& x) {

@@ -272,6 +272,10 @@ int exit_code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+Error refusal(const std::string& command, int errno_value, std::string reason) {
+  return {.attempt = "run " + command, .reason = std::move(reason), .errno_value = errno_value};
+}
+
 std::optional<int> exec_errno(const std::string& bytes) {
   int value = 0;
   if (bytes.size() != sizeof value) return std::nullopt;
@@ -285,9 +289,8 @@ Result<ChildOutput> run_child(const Child& child, Deadline deadline) {
   const auto command = join(child.argv, " ");
   if (child.argv.empty()) return failure("run a program", "its name is missing");
   if (const auto stuck = stuck_children().of(child.argv[0])) {
-    auto error = errno_error("run", command, EBUSY);
-    error.reason = "an earlier one is stuck as pid " + std::to_string(*stuck);
-    return std::unexpected(std::move(error));
+    const auto why = "an earlier one is stuck as pid " + std::to_string(*stuck);
+    return std::unexpected(refusal(command, EBUSY, why));
   }
   DD_TRY(auto running, start(child));
   Streams streams;
@@ -297,7 +300,7 @@ Result<ChildOutput> run_child(const Child& child, Deadline deadline) {
   if (const auto error = exec_errno(streams.failed)) {
     return std::unexpected(errno_error("run", command, *error));
   }
-  if (!ended) return std::unexpected(errno_error("run", command, ETIMEDOUT));
+  if (!ended) return std::unexpected(refusal(command, ETIMEDOUT, "it did not end in time"));
   return ChildOutput{exit_code_of(status), std::move(streams.out), std::move(streams.err)};
 }
 

@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 
 namespace distdoctor::machine {
 namespace {
@@ -162,6 +163,19 @@ Result<FileSystem> RootTree::file_system(std::string_view path) const {
   return FileSystem{.size = bytes(about.f_blocks),
                     .free = bytes(about.f_bavail),
                     .read_only = (about.f_flag & ST_RDONLY) != 0};
+}
+
+Result<bool> RootTree::in_use(std::string_view path) const {
+  DD_TRY(const auto fd, open_path(path, O_RDONLY));
+  DD_TRY(only_regular(fd.get(), path));
+  // Who opens the file meanwhile makes the kernel send this signal, by default SIGIO, which kills.
+  ::fcntl(fd.get(), F_SETSIG, SIGURG);
+  if (::fcntl(fd.get(), F_SETLEASE, F_WRLCK) != 0) {
+    if (errno == EAGAIN || errno == EBUSY) return true;
+    return std::unexpected(errno_error("lease", path));
+  }
+  ::fcntl(fd.get(), F_SETLEASE, F_UNLCK);
+  return false;
 }
 
 }  // namespace distdoctor::machine

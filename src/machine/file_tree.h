@@ -50,6 +50,10 @@ class FileTree {
   [[nodiscard]] virtual Result<Links> links_in(std::string_view folder) const = 0;
   [[nodiscard]] virtual Result<FileInfo> info(std::string_view path) const = 0;
   [[nodiscard]] virtual Result<FileSystem> file_system(std::string_view path) const = 0;
+  // Whether any process has the file open or mapped, also one that no /proc of ours shows: the
+  // kernel grants a write lease (F_SETLEASE of fcntl(2)) on a file that nobody else has open. Needs
+  // the file's owner or root. The lease is given back at once.
+  [[nodiscard]] virtual Result<bool> in_use(std::string_view path) const = 0;
 
   // The whole file; more than `limit` bytes are EFBIG.
   [[nodiscard]] Result<std::string> read(std::string_view path,
@@ -72,6 +76,7 @@ class RootTree : public FileTree {
   [[nodiscard]] Result<Links> links_in(std::string_view folder) const override;
   [[nodiscard]] Result<FileInfo> info(std::string_view path) const override;
   [[nodiscard]] Result<FileSystem> file_system(std::string_view path) const override;
+  [[nodiscard]] Result<bool> in_use(std::string_view path) const override;
 
  private:
   RootTree(Fd root, bool whole) : root_(std::move(root)), whole_(whole) {}

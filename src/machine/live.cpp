@@ -60,9 +60,8 @@ auto settled(Ask ask) {
 class LiveMachine : public Machine {
  public:
   explicit LiveMachine(std::unique_ptr<FileTree> files)
-      : files_(std::move(files)), environment_(own_environment()) {}
+      : Machine(std::move(files)), environment_(own_environment()) {}
 
-  [[nodiscard]] const FileTree& files() const override { return *files_; }
   [[nodiscard]] const Environment& environment() const override { return environment_; }
 
   [[nodiscard]] Self self() const override {
@@ -97,7 +96,7 @@ class LiveMachine : public Machine {
     return settled([] { return ask_neighbours(kMostRows); });
   }
   [[nodiscard]] Result<Sockets> sockets() const override {
-    return settled([this] { return ask_sockets(*files_, kMostRows); });
+    return settled([this] { return ask_sockets(files(), kMostRows); });
   }
   [[nodiscard]] Result<RouteAnswer> route_to(const Address& destination,
                                              const std::optional<Address>& source) const override {
@@ -108,7 +107,6 @@ class LiveMachine : public Machine {
   }
 
  private:
-  std::unique_ptr<FileTree> files_;
   Environment environment_;
 };
 
@@ -120,8 +118,7 @@ Result<std::unique_ptr<Machine>> Machine::live() {
 }
 
 const Processes& Machine::processes() const {
-  std::call_once(processes_read_,
-                 [this] { processes_ = read_processes(files(), self().uptime_s); });
+  std::call_once(processes_read_, [this] { processes_ = read_processes(files_, self().uptime_s); });
   return processes_;
 }
 

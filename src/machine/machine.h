@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace distdoctor::machine {
@@ -47,7 +48,9 @@ class Machine {
                                            std::unique_ptr<FileTree> files = nullptr);
   virtual ~Machine() = default;
 
-  [[nodiscard]] virtual const FileTree& files() const = 0;
+  [[nodiscard]] const FileTree& files() const { return *files_; }
+  // For a thread that may outlive the machine.
+  [[nodiscard]] const std::shared_ptr<const FileTree>& shared_files() const { return files_; }
   [[nodiscard]] virtual const Environment& environment() const = 0;
   [[nodiscard]] virtual Self self() const = 0;
   // getrlimit(2) of this process: memlock, nofile, nproc, stack, core.
@@ -70,7 +73,11 @@ class Machine {
   [[nodiscard]] const Processes& processes() const;
   [[nodiscard]] const SocketOwners& socket_owners() const;
 
+ protected:
+  explicit Machine(std::shared_ptr<const FileTree> files) : files_(std::move(files)) {}
+
  private:
+  std::shared_ptr<const FileTree> files_;
   mutable std::once_flag processes_read_;
   mutable Processes processes_;
   mutable std::once_flag owners_read_;

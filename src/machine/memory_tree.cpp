@@ -97,10 +97,10 @@ Result<std::vector<std::string>> MemoryTree::list(std::string_view folder) const
 Result<std::string> MemoryTree::read_link(std::string_view path) const {
   const auto found = files_.find(resolved(path, false));
   if (found == files_.end()) return std::unexpected(errno_error("readlink", path, ENOENT));
-  const auto& [text, link, error, size, modified_s, uid] = found->second;
+  const auto& file = found->second;
+  const int error = file.error == 0 && file.link.empty() ? EINVAL : file.error;
   if (error != 0) return std::unexpected(errno_error("readlink", path, error));
-  if (link.empty()) return std::unexpected(errno_error("readlink", path, EINVAL));
-  return link;
+  return file.link;
 }
 
 Result<Links> MemoryTree::links_in(std::string_view folder) const {
@@ -131,6 +131,11 @@ Result<FileSystem> MemoryTree::file_system(std::string_view path) const {
   const auto found = file_systems_.find(resolved(path, true));
   if (found == file_systems_.end()) return std::unexpected(errno_error("statvfs", path, ENOENT));
   return FileSystem{found->second.size, found->second.free, found->second.read_only};
+}
+
+Result<bool> MemoryTree::in_use(std::string_view path) const {
+  DD_TRY(const auto* found, file(path));
+  return found->in_use;
 }
 
 }  // namespace distdoctor::machine

@@ -25,6 +25,7 @@ class MemoryTree : public FileTree {
   [[nodiscard]] Result<Links> links_in(std::string_view folder) const override;
   [[nodiscard]] Result<FileInfo> info(std::string_view path) const override;
   [[nodiscard]] Result<FileSystem> file_system(std::string_view path) const override;
+  [[nodiscard]] Result<bool> in_use(std::string_view path) const override;
 
  private:
   // The path without symbolic links; the last part stays one when `last` is false.

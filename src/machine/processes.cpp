@@ -1,6 +1,7 @@
 #include "machine/processes.h"
 
 #include "base/text.h"
+#include "machine/patient_files.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,7 +20,10 @@ std::string folder_of(int pid) {
 }
 
 // A process may end at any moment: then there is none.
-std::optional<Process> read_process(const FileTree& files, int pid, double uptime_s) {
+std::optional<Process> read_process(const FileTree& files,
+                                    PatientFiles& patient,
+                                    int pid,
+                                    double uptime_s) {
   const auto folder = folder_of(pid);
   const auto stat_text = files.read(folder + "/stat");
   const auto stat = stat_text ? parse_process_stat(*stat_text) : std::nullopt;
@@ -29,10 +33,11 @@ std::optional<Process> read_process(const FileTree& files, int pid, double uptim
       std::max(0.0, uptime_s - static_cast<double>(stat->start_ticks) / kTicksPerSecond);
   const auto status = files.read(folder + "/status");
   process.uid = status ? parse_real_uid(*status).value_or(0) : 0;
-  const auto arguments = files.read_head(folder + "/cmdline", kMostStrings);
+  const auto arguments = patient.read_head(folder + "/cmdline", kMostStrings);
+  if (!arguments) process.environment = unknown_because(arguments.error());
   if (arguments) process.argv = parse_command_line(*arguments);
   if (process.argv.empty()) return process;
-  const auto environment = files.read_head(folder + "/environ", kMostStrings);
+  const auto environment = patient.read_head(folder + "/environ", kMostStrings);
   if (environment)
     process.environment = parse_environment(*environment);
   else
@@ -40,9 +45,10 @@ std::optional<Process> read_process(const FileTree& files, int pid, double uptim
   return process;
 }
 
-bool denied(const Process& process) {
-  return !process.argv.empty() && !process.environment.known() &&
-         process.environment.why().kind == Why::denied;
+bool hidden(const Process& process) {
+  if (process.environment.known()) return false;
+  const auto kind = process.environment.why().kind;
+  return kind == Why::denied || kind == Why::timed_out;
 }
 
 }  // namespace
@@ -127,19 +133,20 @@ std::vector<int> pids(const FileTree& files) {
   return numbers;
 }
 
-Processes read_processes(const FileTree& files, double uptime_s) {
+Processes read_processes(const std::shared_ptr<const FileTree>& files, double uptime_s) {
   Processes processes;
-  for (const int pid : pids(files)) {
-    if (auto process = read_process(files, pid, uptime_s)) {
+  PatientFiles patient(files);
+  for (const int pid : pids(*files)) {
+    if (auto process = read_process(*files, patient, pid, uptime_s)) {
       processes.all.push_back(*std::move(process));
     }
   }
   // hidepid= shows not even process 1.
   const auto* const first = processes.find(1);
   processes.whole_namespace =
-      first != nullptr && first->environment.known() && std::ranges::none_of(processes.all, denied);
-  processes.whole_machine = processes.whole_namespace &&
-                            files.read_link("/proc/self/ns/pid") == std::string(kFirstPidNamespace);
+      first != nullptr && first->environment.known() && std::ranges::none_of(processes.all, hidden);
+  processes.whole_machine = processes.whole_namespace && files->read_link("/proc/self/ns/pid") ==
+                                                             std::string(kFirstPidNamespace);
   return processes;
 }
 

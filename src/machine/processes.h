@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,7 +72,7 @@ std::map<std::string, std::string> parse_environment(std::string_view text);
 std::optional<std::uint64_t> parse_socket_link(std::string_view target);  // "socket:[4711]"
 
 std::vector<int> pids(const FileTree& files);
-Processes read_processes(const FileTree& files, double uptime_s);
+Processes read_processes(const std::shared_ptr<const FileTree>& files, double uptime_s);
 SocketOwners read_socket_owners(const FileTree& files);
 
 }  // namespace distdoctor::machine

@@ -4,8 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -139,6 +143,29 @@ TEST_CASE("a FIFO or a device holds nobody") {
   REQUIRE_FALSE(read.has_value());
   CHECK(read.error().render() == "read /fifo: not a regular file");
   CHECK_FALSE(RootTree::open("/").value()->read("/dev/zero").has_value());
+}
+
+TEST_CASE("whether somebody has a file open, on tmpfs too") {
+  const Folder folder;
+  folder.write("free", "x");
+  const auto tree = RootTree::open(folder.path().string()).value();
+  CHECK(tree->in_use("/free").value() == false);
+  {
+    const std::ofstream open(folder.path() / "free", std::ios::app);
+    CHECK(tree->in_use("/free").value() == true);
+  }
+  CHECK(tree->in_use("/free").value() == false);
+  CHECK(error_of(tree->in_use("/nothing")) == ENOENT);
+  const std::string segment = "/dev/shm/nccl-collect-" + std::to_string(::getpid());
+  const distdoctor::Fd fd(::open(segment.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  REQUIRE(fd.valid());
+  REQUIRE(::ftruncate(fd.get(), 4096) == 0);
+  void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  REQUIRE(memory != MAP_FAILED);
+  ::close(::dup(fd.get()));
+  CHECK(RootTree::open("/").value()->in_use(segment).value() == true);
+  ::munmap(memory, 4096);
+  ::unlink(segment.c_str());
 }
 
 TEST_CASE("a root that is not there") {

@@ -1,0 +1,62 @@
+#include "capture/redact.h"
+
+#include "base/secrets.h"
+#include "base/text.h"
+#include "machine/processes.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace distdoctor::capture {
+namespace {
+
+constexpr std::size_t kMostText = std::size_t{1} << 20;
+
+std::string environ_of(std::string_view text) {
+  std::string kept;
+  for (const auto& [name, value] : allowed_variables(machine::parse_environment(text))) {
+    kept += name + "=" + value + '\0';
+  }
+  return kept;
+}
+
+std::string command_line_of(std::string_view text) {
+  std::string kept;
+  for (const auto& argument : mask_secrets(machine::parse_command_line(text))) {
+    kept += argument + '\0';
+  }
+  return kept;
+}
+
+std::string lines_with_path(std::string_view text) {
+  std::string kept;
+  for (const auto line : split_lines(text)) {
+    if (line.find('/') != std::string_view::npos) kept += std::string(line) + '\n';
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> allowed_variables(
+    const std::map<std::string, std::string>& environment) {
+  std::map<std::string, std::string> allowed;
+  for (const auto& [name, value] : environment) {
+    if (may_leave_a_process(name)) allowed.emplace(name, mask_value(value));
+  }
+  return allowed;
+}
+
+std::string redacted(std::string_view path, std::string_view text) {
+  const bool of_process = path.starts_with("/proc/");
+  if (of_process && path.ends_with("/environ")) return environ_of(text);
+  if (of_process && path.ends_with("/cmdline")) return command_line_of(text);
+  if (of_process && path.ends_with("/maps")) return lines_with_path(text);
+  if (path.find("/libnccl.so") != std::string_view::npos) {
+    const auto at = text.find("NCCL version ");
+    return at == std::string_view::npos ? "" : std::string(text.substr(at, 32));
+  }
+  return text.size() <= kMostText ? std::string(text) : "";
+}
+
+}  // namespace distdoctor::capture
