@@ -150,6 +150,7 @@ machine::CapturedMachine training_node() {
   add_process(captured, process(50, 40, {"distdoctor", "agent"}, kRank0));
   captured.files["/proc/9/maps"].text =
       "7f00-7f10 r-xp 00000000 08:01 11   /venv/nvidia/nccl/lib/libnccl.so.2\n";
+  captured.files["/proc/5/ns/net"].link = "net:[2]";  // in a pod of its own
   captured.files["/proc/9/fd/4"].link = "socket:[77]";
   captured.sockets = std::vector<machine::SocketRow>{{.state = TcpState::established,
                                                       .local = *Address::parse("10.0.0.1"),
@@ -204,6 +205,7 @@ TEST_CASE("the training processes of a captured node, without us, ours and data 
   REQUIRE(node.processes->size() == 2);
   const auto& agent = node.processes->at(0);
   CHECK(agent.pid == 5);
+  CHECK_FALSE(agent.our_network);
   CHECK(agent.role == ProcessRole::agent);
   CHECK(agent.argv == Words{"torchrun", "--token", "***", "x.py"});
   const auto& worker = node.processes->at(1);
@@ -214,7 +216,7 @@ TEST_CASE("the training processes of a captured node, without us, ours and data 
   CHECK(worker.env->at("RANK") == "0");
   CHECK_FALSE(worker.env->contains("HF_TOKEN"));
   CHECK(worker.has_established_peer);
-  CHECK(worker.our_network == false);  // the agent's own entry is not there to compare with
+  CHECK(worker.our_network);
   CHECK_FALSE(worker.orphan);
   CHECK(worker.nccl_library == "/venv/nvidia/nccl/lib/libnccl.so.2");
 }
