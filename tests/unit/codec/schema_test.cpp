@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -38,7 +40,8 @@ std::string slurp(const fs::path& path) {
 // Whether Debian's jsonschema takes the text as an instance of the schema; its complaint goes to
 // the terminal.
 bool valid(std::string_view schema, const std::string& text, std::string_view redirect = "") {
-  static const fs::path kFolder = fs::temp_directory_path() / "distdoctor-schema-test";
+  static const fs::path kFolder =
+      fs::temp_directory_path() / ("distdoctor-schema-test-" + std::to_string(::getpid()));
   fs::create_directories(kFolder);
   const fs::path instance = kFolder / (file_of(schema) + ".instance");
   std::ofstream(instance) << text;

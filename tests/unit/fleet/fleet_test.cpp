@@ -97,7 +97,7 @@ TEST_CASE("Fleet: peers that cannot be reached say why, and nobody waits for the
   };
   std::vector<std::string> hosts = {"good0", "noisy"};
   for (const Row& row : rows) hosts.push_back(row.host);
-  const auto fleet = open_fleet(hosts, seconds(3));
+  const auto fleet = open_fleet(hosts, seconds(8));
   const auto peers = fleet->peers();
   CHECK_MESSAGE(peers.at(0).reached, peers.at(0).not_reached);
   CHECK_MESSAGE(peers.at(1).reached, peers.at(1).not_reached);
@@ -138,7 +138,7 @@ TEST_CASE("Fleet: agents that misbehave later cost only their own facts") {
   }
   const auto fleet = open_fleet(hosts);
   for (const PeerState& peer : fleet->peers()) REQUIRE_MESSAGE(peer.reached, peer.not_reached);
-  const auto answers = fleet->ask(asks, Deadline::after(seconds(2)));
+  const auto answers = fleet->ask(asks, Deadline::after(seconds(6)));
   REQUIRE(answers.at(0).known());
   CHECK(std::get<NodeFacts>(*answers[0]).links.known());
   for (std::size_t i = 0; i < rows.size(); ++i) {

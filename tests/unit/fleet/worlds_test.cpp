@@ -138,7 +138,7 @@ TEST_CASE("Fleet: a collector at a dead file system costs one gap") {
                                    soon());
     REQUIRE_MESSAGE(fleet->peers().at(0).reached, fleet->peers().at(0).not_reached);
     const Ask ask{"there", CollectRequest{}};
-    const auto answers = fleet->ask({&ask, 1}, Deadline::after(std::chrono::seconds(3)));
+    const auto answers = fleet->ask({&ask, 1}, Deadline::after(std::chrono::seconds(8)));
     REQUIRE(answers.at(0).known());
     const auto& node = std::get<NodeFacts>(*answers[0]);
     CHECK(node.links.why().kind == Why::timed_out);

@@ -24,6 +24,11 @@ const Link& named(const std::vector<Link>& links, std::string_view name) {
   return *found;
 }
 
+// Another run of these tests may be at work beside us.
+std::string ours(const std::string& name) {
+  return name + "-" + std::to_string(::getpid());
+}
+
 std::unique_ptr<machine::Machine> live() {
   return machine::Machine::live().value();
 }
@@ -52,7 +57,7 @@ TEST_CASE("links of a network namespace, as the kernel has them") {
     MESSAGE("skipped: ", why);
     return;
   }
-  const Namespace host("collect-links");
+  const Namespace host(ours("collect-links"));
   furnish(host);
   const auto links = host.in([] { return live()->links().value(); });
   const auto& eth0 = named(links, "eth0");
@@ -84,7 +89,7 @@ TEST_CASE("routes and neighbours of a network namespace, and where a packet woul
     MESSAGE("skipped: ", why);
     return;
   }
-  const Namespace host("collect-routes");
+  const Namespace host(ours("collect-routes"));
   furnish(host);
   const auto routes = host.in([] { return live()->routes().value(); });
   const auto has = [&](const Route& wanted) {
@@ -121,7 +126,7 @@ TEST_CASE("policy rules of a network namespace; what we do not understand is `ot
     MESSAGE("skipped: ", why);
     return;
   }
-  const Namespace host("collect-rules");
+  const Namespace host(ours("collect-rules"));
   furnish(host);
   const auto rules = host.in([] { return live()->rules().value(); });
   const auto at = [&](int priority) {
