@@ -20,6 +20,8 @@ namespace distdoctor::testing {
 inline std::string why_no_namespaces() {
   if (::geteuid() != 0) return "not root";
   if (std::system("ip netns list > /dev/null 2>&1") != 0) return "no ip(8)";
+  if (std::system("nft --version > /dev/null 2>&1") != 0) return "no nft(8)";
+  if (std::system("ethtool --version > /dev/null 2>&1") != 0) return "no ethtool(8)";
   static const bool can = std::system("unshare --net true > /dev/null 2>&1") == 0;
   return can ? "" : "no new network namespace";
 }

@@ -149,7 +149,7 @@ shape_asymmetric() { in_net "$1" ip route add "$NET1.0/28" dev eth0; }
 shape_docker_mtu() { in_net "$1" ip link set docker0 mtu 1450; }
 # [LOW HIGH]: another ephemeral range
 shape_port_range() { in_host "$1" sysctl -qw net.ipv4.ip_local_port_range="${2:-20000} ${3:-20999}"; }
-# PORT PEER: closed connections of PORT in TIME-WAIT, as a job that just ended leaves them
+# PORT: closed connections of PORT in TIME-WAIT, as a job that just ended leaves them
 shape_time_wait() {
   in_host "$1" /usr/bin/python3 -c 'import socket, sys
 p = int(sys.argv[1])
