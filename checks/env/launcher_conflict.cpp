@@ -73,8 +73,9 @@ Fix keep_one() {
               "start torchrun once a node"};
 }
 
-// Processes of a step that bring their own RANK. Where their ranks are complete nonetheless, torch
-// is content, and only a library that asks Slurm first is not.
+// Processes of a step that bring their own RANK. Where their numbers are fine nonetheless, torch is
+// content, and only a library that asks Slurm first is not. That some are not there proves nothing:
+// they may be on a node that was not named, or still to come.
 void judge_processes(const std::vector<Rank>& ranks, Judge& judge) {
   std::vector<std::pair<Rank, Conflict>> odd;
   for (const Rank& rank : ranks) {
@@ -88,7 +89,7 @@ void judge_processes(const std::vector<Rank>& ranks, Judge& judge) {
   const Rank& first = odd.front().first;
   Finding finding = conflict_finding(
       fmt::format("pid {} on {}", first.process->pid, first.node->host), odd.front().second);
-  if (complete(ranks)) finding.severity = Severity::notice;
+  if (!numbers_clash(ranks)) finding.severity = Severity::notice;
   for (const auto& [rank, conflict] : odd) {
     finding.evidence.push_back(
         {.node = rank.node->host,
@@ -145,8 +146,10 @@ void judge_command_line(const Case& c, Judge& judge) {
 void run(const Case& c, Judge& judge) {
   std::vector<Rank> ranks;
   for (const NodeFacts& node : c.cluster.nodes) {
-    if (judge.see(node, "processes", node.processes) != nullptr) add_ranks(node, ranks);
+    if (judge.see(node, "processes", node.processes) == nullptr) continue;
+    add_ranks(c.cluster.nodes, node, ranks);
   }
+  ranks = without_rests(ranks);
   for (const auto& [job, members] : jobs_of(ranks)) judge_processes(members, judge);
   judge_command_line(c, judge);
 }

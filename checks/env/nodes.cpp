@@ -1,6 +1,7 @@
 // The launch calls agree on how many nodes there are, and each node has a number of its own.
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
+#include <distdoctor/meeting.h>
 #include <distdoctor/views.h>
 
 #include "launches.h"
@@ -17,10 +18,23 @@ namespace {
 
 using namespace env;
 
-// c10d numbers the nodes itself.
+// c10d numbers the nodes itself, and a single node needs no number.
 bool fixed_node_rank(const Launch& launch) {
   const bool fixed = launch.rdzv_backend.empty() || launch.rdzv_backend == "static";
-  return numbers_nodes(launch) && fixed && launch.node_rank && !launch.standalone;
+  return numbers_nodes(launch) && fixed && launch.node_rank && !for_one_node(launch);
+}
+
+std::string user_of(const NodeFacts& node, const Launch& launch) {
+  if (!node.processes.known()) return "";
+  const auto found = std::ranges::find_if(*node.processes, [&](const TrainingProcess& process) {
+    return launch.origin.where == fmt::format("pid {}", process.pid);
+  });
+  return found == node.processes->end() ? "" : fmt::to_string(found->uid);
+}
+
+std::string master_of(const Case& c, const NodeFacts& node, const Launch& launch) {
+  if (launch.master_addr.empty()) return launch.rdzv_endpoint;
+  return leads(c.cluster.nodes, node, launch.master_addr).to + " " + launch.rdzv_endpoint;
 }
 
 // Launch calls that run on nodes, each node once for each job.
@@ -28,9 +42,11 @@ std::map<std::string, std::vector<const Launch*>> live_launches(const Case& c) {
   std::map<std::string, std::vector<const Launch*>> jobs;
   for (const Launch& launch : c.cluster.job.launches) {
     const bool live = launch.origin.source == Source::process && numbers_nodes(launch);
-    if (!live || find_node(c.cluster, launch.origin.node) == nullptr) continue;
-    jobs[fmt::format("{} {} {}", launch.script, launch.rdzv_id, launch.master_port)].push_back(
-        &launch);
+    const NodeFacts* node = find_node(c.cluster, launch.origin.node);
+    if (!live || node == nullptr || for_one_node(launch)) continue;
+    jobs[fmt::format("{} {} {} {} {}", user_of(*node, launch), launch.script, launch.rdzv_id,
+                     master_of(c, *node, launch), launch.master_port)]
+        .push_back(&launch);
   }
   return jobs;
 }
@@ -103,6 +119,26 @@ void judge_nodes_between(const Case& c, Judge& judge) {
   }
 }
 
+Finding numbers_differ(const Launch& launch, int peers) {
+  if (for_one_node(launch)) {
+    Finding finding = launch_finding(
+        "env-nnodes-differs",
+        fmt::format("the launch line makes each of {} nodes a job of its own", peers));
+    finding.severity = Severity::degraded;
+    finding.symptom = Symptom::wrong_result;
+    return finding;
+  }
+  const int least = *launch.nnodes_min;
+  Finding finding = launch_finding(
+      "env-nnodes-differs",
+      peers < least
+          ? fmt::format("the launch line is for {} nodes; {} of them were named", least, peers)
+          : fmt::format("the launch line is for {} nodes, but {} are named", *launch.nnodes_max,
+                        peers));
+  finding.severity = Severity::notice;  // to look at a part of a job, or of a cluster, is no fault
+  return finding;
+}
+
 // The launch line, or a script, against the nodes that we were told of.
 void judge_nodes_named(const Case& c, Judge& judge) {
   const int peers = static_cast<int>(c.cluster.job.peers.size());
@@ -111,17 +147,8 @@ void judge_nodes_named(const Case& c, Judge& judge) {
     if (launch.origin.source == Source::process || !launch.nnodes_min || !launch.nnodes_max)
       continue;
     if (*launch.nnodes_min <= peers && peers <= *launch.nnodes_max) continue;
-    const bool alone = *launch.nnodes_max < 2;
-    Finding finding = launch_finding(
-        "env-nnodes-differs",
-        alone ? fmt::format("the launch line makes each of {} nodes a job of its own", peers)
-              : fmt::format("the launch line is for {} nodes, but {} are named", *launch.nnodes_min,
-                            peers));
+    Finding finding = numbers_differ(launch, peers);
     finding.certainty = Certainty::possible;
-    if (alone) {
-      finding.severity = Severity::degraded;
-      finding.symptom = Symptom::wrong_result;
-    }
     add_launch(c, launch, "--nnodes", fmt::to_string(*launch.nnodes_max),
                fmt::format("{}, as many as --peers names", peers), finding);
     finding.fix = {

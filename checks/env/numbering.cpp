@@ -83,7 +83,7 @@ void judge_world(const std::vector<Rank>& ranks, Judge& judge) {
 // Ranks that meet at one port: two of them cannot have one number.
 bool judge_duplicates(const std::vector<Rank>& ranks, Judge& judge) {
   std::map<std::pair<std::string, int>, std::vector<Rank>> by_number;
-  for (const Rank& rank : ranks) by_number[{rank.meeting, rank.rank}].push_back(rank);
+  for (const Rank& rank : ranks) by_number[{rank.meeting(), rank.rank}].push_back(rank);
   std::vector<Rank> twice;
   std::set<int> numbers;
   for (const auto& [number, same] : by_number) {
@@ -124,24 +124,6 @@ bool judge_range(const std::vector<Rank>& ranks, Judge& judge) {
   return true;
 }
 
-bool is_a_peers(const ClusterFacts& cluster, const Address& address) {
-  return address.loopback() || std::ranges::any_of(cluster.nodes, [&](const NodeFacts& node) {
-           return node.links.known() && find_address(*node.links, address).has_value();
-         });
-}
-
-// Somebody who is no peer talks with the store: the job is larger than what we were shown.
-bool members_elsewhere(const Case& c, const std::vector<Rank>& ranks) {
-  return std::ranges::any_of(ranks, [&](const Rank& rank) {
-    const auto port = number(rank.meeting);
-    if (!port || !rank.node->sockets.known()) return false;
-    return std::ranges::any_of(rank.node->sockets->connections, [&](const Connection& row) {
-      const bool at_store = row.local_port == *port && row.state == TcpState::established;
-      return at_store && !is_a_peers(c.cluster, row.remote);
-    });
-  });
-}
-
 bool all_seen(const Case& c) {
   return std::ranges::all_of(c.cluster.nodes, [](const NodeFacts& node) {
     return node.processes.known() &&
@@ -162,7 +144,7 @@ bool may_still_come(const Case& c, const std::vector<Rank>& ranks) {
 }
 
 void judge_missing(const Case& c, const std::vector<Rank>& ranks, int world, Judge& judge) {
-  if (!all_seen(c) || members_elsewhere(c, ranks)) return;
+  if (!all_seen(c) || members_elsewhere(c.cluster, ranks)) return;
   std::set<int> present;
   for (const Rank& rank : ranks) present.insert(rank.rank);
   std::vector<int> missing;
@@ -174,7 +156,7 @@ void judge_missing(const Case& c, const std::vector<Rank>& ranks, int world, Jud
                             fmt::format("of {} ranks {} run on the named nodes; missing: {}", world,
                                         present.size(), listed(missing)));
   finding.certainty = Certainty::likely;
-  if (may_still_come(c, ranks)) {
+  if (may_still_come(c, ranks) || store_unseen(c.cluster, ranks)) {
     finding.severity = Severity::notice;
     finding.certainty = Certainty::possible;
   }
@@ -241,28 +223,17 @@ void judge_formula(const std::vector<Rank>& ranks, bool broken, Judge& judge) {
 
 // --- together ---
 
-// Complete jobs are healthy; what is left over of one user and run is judged as one job.
-std::vector<Rank> without_complete(const std::vector<Rank>& ranks) {
-  std::map<std::string, std::vector<Rank>> by_meeting;
-  for (const Rank& rank : ranks) by_meeting[rank.meeting].push_back(rank);
-  std::vector<Rank> left;
-  for (const Rank& rank : ranks) {
-    if (!complete(by_meeting[rank.meeting])) left.push_back(rank);
-  }
-  return left;
-}
-
+// Complete jobs are healthy; what is left over of one user and run is judged.
 void judge_job(const Case& c, const std::vector<Rank>& all, Judge& judge) {
-  const std::vector<Rank> ranks = without_complete(all);
-  if (ranks.empty()) {
-    judge_formula(all, false, judge);
-    return;
+  const auto incomplete = incomplete_jobs(all);
+  if (incomplete.empty()) judge_formula(all, false, judge);
+  for (const auto& ranks : incomplete) {
+    judge_world(ranks, judge);
+    const bool duplicates = judge_duplicates(ranks, judge);
+    const bool outside = judge_range(ranks, judge);
+    judge_missing(c, ranks, right_world(ranks), judge);
+    judge_formula(ranks, duplicates || outside, judge);
   }
-  judge_world(ranks, judge);
-  const bool duplicates = judge_duplicates(ranks, judge);
-  const bool outside = judge_range(ranks, judge);
-  judge_missing(c, ranks, right_world(ranks), judge);
-  judge_formula(ranks, duplicates || outside, judge);
 }
 
 void see_ranks(const Case& c, std::vector<Rank>& ranks, Judge& judge) {
@@ -273,8 +244,9 @@ void see_ranks(const Case& c, std::vector<Rank>& ranks, Judge& judge) {
       const auto fact = fmt::format("processes.{}.env", process.pid);
       if (process.role == ProcessRole::worker) judge.see(node, fact, process.env);
     }
-    add_ranks(node, ranks);
+    add_ranks(c.cluster.nodes, node, ranks);
   }
+  ranks = without_rests(ranks);
   if (!ranks.empty()) return;
   static const Observed<int> nobody =
       Unknown{.text = "no process of the job runs, so no rank has a number yet"};

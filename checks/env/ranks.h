@@ -3,17 +3,21 @@
 #pragma once
 
 #include <distdoctor/judge.h>
+#include <distdoctor/meeting.h>
 #include <distdoctor/views.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace distdoctor::checks::env {
@@ -42,16 +46,29 @@ struct Rank {
   const TrainingProcess* process;
   int rank;
   std::optional<int> world;
-  std::string meeting;  // MASTER_PORT: ranks of one job meet there
-  bool elastic;         // torchrun numbered it
+  Leads master;      // where MASTER_ADDR leads from here
+  std::string port;  // MASTER_PORT
+  bool elastic;      // torchrun numbered it
+
+  // Ranks of one job meet there.
+  [[nodiscard]] std::string meeting() const { return master.to + " " + port; }
 };
 
-// "2, 3 and 7".
+// "2, 3 and 7"; "0, 4-6 and 8-1023". `numbers` in rising order.
 inline std::string listed(const std::vector<int>& numbers) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    const bool range = last >= i + 2;
+    runs.push_back(range ? fmt::format("{}-{}", numbers[i], numbers[last])
+                         : fmt::to_string(numbers[i]));
+    i = range ? last + 1 : i + 1;
+  }
   std::string text;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (i > 0) text += i + 1 == numbers.size() ? " and " : ", ";
-    text += fmt::to_string(numbers[i]);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (i > 0) text += i + 1 == runs.size() ? " and " : ", ";
+    text += runs[i];
   }
   return text;
 }
@@ -75,33 +92,66 @@ inline bool inherited(const std::vector<TrainingProcess>& all, const TrainingPro
   return false;
 }
 
-inline void add_ranks(const NodeFacts& node, std::vector<Rank>& ranks) {
+// torchrun says both; then the job lives on this node alone, whatever its MASTER_ADDR.
+inline bool alone_on_its_node(const TrainingProcess& process) {
+  const auto here = number(process, "LOCAL_WORLD_SIZE");
+  return (here && here == number(process, "WORLD_SIZE")) ||
+         number(process, "GROUP_WORLD_SIZE") == 1;
+}
+
+inline void add_ranks(const std::vector<NodeFacts>& nodes,
+                      const NodeFacts& node,
+                      std::vector<Rank>& ranks) {
   for (const TrainingProcess& process : *node.processes) {
     const auto rank = number(process, "RANK");
-    const bool dead = process.orphan || process.state == "Z";
-    if (process.role != ProcessRole::worker || !rank || dead ||
+    if (process.role != ProcessRole::worker || !rank || process.state == "Z" ||
         inherited(*node.processes, process)) {
       continue;
     }
+    const auto master = variable(process, "MASTER_ADDR");
     ranks.push_back({.node = &node,
                      .process = &process,
                      .rank = *rank,
                      .world = number(process, "WORLD_SIZE"),
-                     .meeting = variable(process, "MASTER_PORT").value_or(""),
+                     .master = master ? leads(nodes, node, *master) : Leads{},
+                     .port = variable(process, "MASTER_PORT").value_or(""),
                      .elastic = variable(process, "TORCHELASTIC_RUN_ID").has_value()});
   }
 }
 
-// By user, run and Slurm job: what is numbered together.
+// Whether an orphan is a rest: a shell that has ended leaves its job's ranks as orphans, too, and
+// these have each other.
+inline bool left_over(const std::vector<Rank>& ranks, const Rank& rank) {
+  if (!rank.process->orphan) return false;
+  const auto of_its_job = [&](const Rank& other) {
+    return other.meeting() == rank.meeting() && other.process->uid == rank.process->uid;
+  };
+  const bool taken = std::ranges::any_of(ranks, [&](const Rank& other) {
+    return of_its_job(other) && other.rank == rank.rank && !other.process->orphan;
+  });
+  const bool alone = std::ranges::none_of(
+      ranks, [&](const Rank& other) { return of_its_job(other) && other.rank != rank.rank; });
+  return taken || alone;
+}
+
+inline std::vector<Rank> without_rests(const std::vector<Rank>& ranks) {
+  std::vector<Rank> living;
+  std::ranges::copy_if(ranks, std::back_inserter(living),
+                       [&](const Rank& rank) { return !left_over(ranks, rank); });
+  return living;
+}
+
+// By user, run and Slurm job, and node for a job of one node: what is numbered together.
 using Jobs = std::map<std::string, std::vector<Rank>>;
 
 inline Jobs jobs_of(const std::vector<Rank>& ranks) {
   Jobs jobs;
   for (const Rank& rank : ranks) {
     const TrainingProcess& process = *rank.process;
-    jobs[fmt::format("{} {} {}", process.uid, variable(process, "TORCHELASTIC_RUN_ID").value_or(""),
-                     variable(process, "SLURM_JOB_ID").value_or(""))]
-        .push_back(rank);
+    const auto run = variable(process, "TORCHELASTIC_RUN_ID").value_or("");
+    const auto slurm = variable(process, "SLURM_JOB_ID").value_or("");
+    const std::string node = alone_on_its_node(process) ? rank.node->host : "";
+    jobs[fmt::format("{} {} {} {}", process.uid, run, slurm, node)].push_back(rank);
   }
   return jobs;
 }
@@ -117,6 +167,70 @@ inline bool complete(const std::vector<Rank>& ranks) {
     if (numbers[i] != static_cast<int>(i)) return false;
   }
   return ranks.front().world == static_cast<int>(numbers.size());
+}
+
+// Two ranks that meet at one place have one number, or one has a number that does not exist.
+inline bool numbers_clash(const std::vector<Rank>& ranks) {
+  std::set<std::pair<std::string, int>> seen;
+  return std::ranges::any_of(ranks, [&](const Rank& rank) {
+    const bool outside = rank.world && (rank.rank < 0 || rank.rank >= *rank.world);
+    return outside || !seen.insert({rank.meeting(), rank.rank}).second;
+  });
+}
+
+// Complete jobs are healthy. What is left of one user and run is one job, torn apart, where the
+// parts lack each other's numbers; parts with a number in common are jobs of their own.
+inline std::vector<std::vector<Rank>> incomplete_jobs(const std::vector<Rank>& ranks) {
+  std::map<std::string, std::vector<Rank>> parts;
+  for (const Rank& rank : ranks) parts[rank.meeting()].push_back(rank);
+  std::erase_if(parts, [](const auto& part) { return complete(part.second); });
+  std::set<int> numbers;
+  std::size_t apart = 0;
+  for (const auto& [meeting, part] : parts) {
+    std::set<int> own;
+    for (const Rank& rank : part) own.insert(rank.rank);
+    apart += own.size();
+    numbers.insert(own.begin(), own.end());
+  }
+  std::vector<std::vector<Rank>> jobs;
+  if (numbers.size() < apart) {
+    for (auto& [meeting, part] : parts) jobs.push_back(std::move(part));
+    return jobs;
+  }
+  std::vector<Rank> torn;
+  std::ranges::copy_if(ranks, std::back_inserter(torn),
+                       [&](const Rank& rank) { return parts.contains(rank.meeting()); });
+  if (!torn.empty()) jobs.push_back(std::move(torn));
+  return jobs;
+}
+
+// --- whether the job is larger than what we were shown ---
+
+inline bool is_a_peers(const ClusterFacts& cluster, const Address& address) {
+  return address.loopback() || std::ranges::any_of(cluster.nodes, [&](const NodeFacts& node) {
+           return node.links.known() && find_address(*node.links, address).has_value();
+         });
+}
+
+// Its store is no peer's, or somebody who is no peer talks with it.
+inline bool members_elsewhere(const ClusterFacts& cluster, const std::vector<Rank>& ranks) {
+  return std::ranges::any_of(ranks, [&](const Rank& rank) {
+    if (!rank.master.to.empty() && !rank.master.to_a_peer) return true;
+    const auto port = number(rank.port);
+    if (!port || !rank.node->sockets.known()) return false;
+    return std::ranges::any_of(rank.node->sockets->connections, [&](const Connection& row) {
+      const bool store = row.local_port == *port || row.remote_port == *port;
+      return store && row.state == TcpState::established && !is_a_peers(cluster, row.remote);
+    });
+  });
+}
+
+// Nobody saw all connections of the node that has the store.
+inline bool store_unseen(const ClusterFacts& cluster, const std::vector<Rank>& ranks) {
+  return std::ranges::any_of(ranks, [&](const Rank& rank) {
+    const NodeFacts* node = find_node(cluster, rank.master.to);
+    return node != nullptr && (!node->sockets.known() || node->sockets->truncated);
+  });
 }
 
 inline std::vector<std::string> nodes_of(const std::vector<Rank>& ranks) {

@@ -42,19 +42,40 @@ bool all_one_machine(const Nodes& nodes) {
       nodes, [&](const NodeFacts* node) { return one_machine(*nodes.front(), *node); });
 }
 
+// An empty one is one that nobody could read.
 bool same_boot(const Nodes& nodes) {
   const std::string& first = nodes.front()->identity->boot_id;
-  return std::ranges::all_of(
-      nodes, [&](const NodeFacts* node) { return node->identity->boot_id == first; });
+  return !first.empty() && std::ranges::all_of(nodes, [&](const NodeFacts* node) {
+    return node->identity->boot_id == first;
+  });
+}
+
+void note_unknown_boot(const Nodes& nodes, Judge& judge) {
+  static const Observed<std::string> unread = Unknown{.text = "boot_id could not be read"};
+  for (const NodeFacts* node : nodes) {
+    if (node->identity->boot_id.empty()) judge.see(*node, "identity.boot_id", unread);
+  }
+}
+
+// Gloo and torchrun's c10d find a machine by its hostname; who uses neither does not care.
+bool hostname_matters(const Case& c) {
+  const bool endpoint = c.cluster.predicted.master && c.cluster.predicted.master->endpoint;
+  return c.cluster.job.gloo == Use::yes || endpoint;
+}
+
+Severity severity_of(const Case& c, bool one_host) {
+  if (one_host) return Severity::blocker;
+  return hostname_matters(c) ? Severity::degraded : Severity::notice;
 }
 
 void judge_hostname(const Case& c, const std::string& hostname, const Nodes& nodes, Judge& judge) {
   const bool machine = all_one_machine(nodes);
   // NCCL hashes hostname and boot_id (nccl utils.cc getHostHash).
   const bool one_to_nccl = same_boot(nodes) && c.cluster.job.nccl == Use::yes;
+  if (!machine) note_unknown_boot(nodes, judge);
   Finding finding{
       .code = "env-same-hostname",
-      .severity = one_to_nccl || machine ? Severity::blocker : Severity::degraded,
+      .severity = severity_of(c, one_to_nccl || machine),
       .certainty = Certainty::likely,
       .symptom = Symptom::hang,
       .subjects = {.nodes = names_of(nodes)},

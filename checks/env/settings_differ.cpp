@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 #include <utility>
 
 namespace distdoctor::checks {
@@ -60,11 +61,45 @@ struct Said {
   std::string command;
 };
 
-std::optional<Said> said_by_process(const NodeFacts& node, const std::string& name) {
-  std::vector<Rank> ranks;
-  if (node.processes.known()) add_ranks(node, ranks);
-  if (ranks.empty()) return std::nullopt;
-  const TrainingProcess& process = *ranks.front().process;
+// Who runs: another job may have other settings, and one on a single node need agree with nobody.
+struct Running {
+  std::vector<Rank> job;  // the one on most nodes
+  std::vector<Rank> all;
+
+  [[nodiscard]] static const Rank* on(const std::vector<Rank>& ranks, const NodeFacts& node) {
+    const auto found =
+        std::ranges::find_if(ranks, [&](const Rank& rank) { return rank.node == &node; });
+    return found == ranks.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] bool another_job_on(const NodeFacts& node) const {
+    return !job.empty() && on(job, node) == nullptr && on(all, node) != nullptr;
+  }
+};
+
+Running running_on(const ClusterFacts& cluster) {
+  Running running;
+  for (const NodeFacts& node : cluster.nodes) {
+    if (node.processes.known()) add_ranks(cluster.nodes, node, running.all);
+  }
+  running.all = without_rests(running.all);
+  for (const auto& [job, members] : jobs_of(running.all)) {
+    std::map<std::string, std::vector<Rank>> by_meeting;
+    for (const Rank& rank : members) by_meeting[rank.meeting()].push_back(rank);
+    for (auto& [meeting, part] : by_meeting) {
+      const std::size_t nodes = nodes_of(part).size();
+      const bool one_node = nodes < 2 && complete(part);
+      if (!one_node && nodes > nodes_of(running.job).size()) running.job = std::move(part);
+    }
+  }
+  return running;
+}
+
+std::optional<Said> said_by_process(const std::vector<Rank>& job,
+                                    const NodeFacts& node,
+                                    const std::string& name) {
+  const Rank* rank = Running::on(job, node);
+  if (rank == nullptr) return std::nullopt;
+  const TrainingProcess& process = *rank->process;
   return Said{
       .node = &node,
       .value = variable(process, name),
@@ -73,10 +108,14 @@ std::optional<Said> said_by_process(const NodeFacts& node, const std::string& na
 }
 
 // None where only a login shell says something: the job may have it there, or not.
-std::optional<Said> said_on(const Case& c, const NodeFacts& node, const std::string& name) {
+std::optional<Said> said_on(const Case& c,
+                            const Running& running,
+                            const NodeFacts& node,
+                            const std::string& name) {
+  if (running.another_job_on(node)) return std::nullopt;
   const Prediction* prediction = find_prediction(c.cluster, node.host);
   const Setting* setting = prediction == nullptr ? nullptr : find_setting(*prediction, name);
-  if (auto said = said_by_process(node, name); said && said->value) return said;
+  if (auto said = said_by_process(running.job, node, name); said && said->value) return said;
   if (prediction == nullptr || !node.settings.known()) return std::nullopt;
   if (setting != nullptr && setting->origin.source == Source::environment) return std::nullopt;
   Said said{.node = &node,
@@ -102,10 +141,10 @@ Fix mend(const std::string& name, const std::optional<std::string>& wanted) {
           .text = "one value for all nodes; mend nccl.conf where it stands there"};
 }
 
-void judge_variable(const Case& c, const std::string& name, Judge& judge) {
+void judge_variable(const Case& c, const Running& running, const std::string& name, Judge& judge) {
   std::vector<Said> all;
   for (const NodeFacts& node : c.cluster.nodes) {
-    if (auto said = said_on(c, node, name)) all.push_back(*std::move(said));
+    if (auto said = said_on(c, running, node, name)) all.push_back(*std::move(said));
   }
   const auto usual = usual_value(all, &Said::value);
   if (!usual) return;
@@ -137,7 +176,10 @@ void judge_variable(const Case& c, const std::string& name, Judge& judge) {
 void run(const Case& c, Judge& judge) {
   if (c.cluster.job.nccl == Use::no || c.cluster.nodes.size() < 2) return;
   for (const NodeFacts& node : c.cluster.nodes) judge.see(node, "settings", node.settings);
-  for (const std::string_view name : kMustAgree) judge_variable(c, std::string(name), judge);
+  const Running running = running_on(c.cluster);
+  for (const std::string_view name : kMustAgree) {
+    judge_variable(c, running, std::string(name), judge);
+  }
 }
 
 constexpr Page kPage{

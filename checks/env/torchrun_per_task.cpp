@@ -1,6 +1,7 @@
 // torchrun starts the ranks of a node, so srun starts it once a node and not once a task.
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
+#include <distdoctor/meeting.h>
 #include <distdoctor/views.h>
 
 #include "launches.h"
@@ -25,6 +26,7 @@ void run(const Case& c, Judge& judge) {
   for (const Launch& launch : c.cluster.job.launches) {
     const Launch* srun = srun_above(c.cluster.job.launches, launch);
     if (!numbers_nodes(launch) || srun == nullptr || !launch.nnodes_max) continue;
+    if (for_one_node(launch)) continue;  // each task is a job of its own, as in a sweep
     // As many torchruns as --nnodes says is what it waits for, several on one node or not.
     const auto tasks = tasks_of(*srun);
     if (!tasks || *tasks <= *launch.nnodes_max) continue;

@@ -1,6 +1,7 @@
 // A batch script starts torchrun on every node of the job, not on the first one only.
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
+#include <distdoctor/meeting.h>
 #include <distdoctor/views.h>
 
 #include "launches.h"
@@ -24,14 +25,18 @@ bool under_mpirun(const std::vector<Launch>& launches, const Launch& launch) {
 void run(const Case& c, Judge& judge) {
   if (c.cluster.nodes.size() < 2) return;
   for (const Launch& launch : c.cluster.job.launches) {
-    const bool alone = launch.standalone || launch.nnodes_max.value_or(2) < 2;
-    if (!numbers_nodes(launch) || !launch.in_batch_script || launch.under_srun || alone) continue;
+    if (!numbers_nodes(launch) || !launch.in_batch_script || launch.under_srun) continue;
+    if (for_one_node(launch)) continue;
     if (under_mpirun(c.cluster.job.launches, launch)) continue;
     Finding finding = launch_finding(
         "env-torchrun-first-node-only",
         fmt::format("{} starts {} without srun: on the first node only, and there it waits",
                     launch.origin.where, slug(launch.kind)));
     finding.certainty = Certainty::likely;
+    if (!launch.nnodes_max) {  // it may be for one node
+      finding.severity = Severity::notice;
+      finding.certainty = Certainty::possible;
+    }
     add_launch(c, launch, std::string(slug(launch.kind)), "no srun in front",
                "srun, once on each node", finding);
     finding.fix = {

@@ -52,6 +52,7 @@ std::vector<Said> ports_said(const JobSpec& job) {
                    setting_command("MASTER_PORT", setting->second)});
   }
   for (const Launch& launch : job.launches) {
+    if (for_one_node(launch)) continue;  // port 0 is the documented way there
     const std::string origin = origin_text(launch.origin);
     const std::string command = launch_command(launch);
     if (!launch.master_port.empty()) {
@@ -120,7 +121,8 @@ std::optional<Member> rank_member(const NodeFacts& node, const TrainingProcess& 
 std::optional<Member> torchrun_member(const Case& c, const Launch& launch) {
   const NodeFacts* node = find_node(c.cluster, launch.origin.node);
   const bool fixed_master = is_torchrun(launch) && launch.origin.source == Source::process &&
-                            launch.rdzv_endpoint.empty() && !launch.master_addr.empty();
+                            !for_one_node(launch) && launch.rdzv_endpoint.empty() &&
+                            !launch.master_addr.empty();
   if (node == nullptr || !fixed_master || !launch.node_rank || !launch.nnodes_max) {
     return std::nullopt;
   }

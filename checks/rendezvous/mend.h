@@ -40,23 +40,35 @@ inline bool answers_all(const ClusterFacts& cluster,
   });
 }
 
-// The address under which the others know the node, before any other that all of them can reach.
-inline std::optional<Address> address_for_peers(const ClusterFacts& cluster,
-                                                const NodeFacts& target) {
-  std::optional<Address> best;
-  if (!target.links.known()) return best;
+inline bool known_by_it(const ClusterFacts& cluster,
+                        const NodeFacts& target,
+                        const Address& address) {
+  return std::ranges::any_of(cluster.nodes, [&](const NodeFacts& from) {
+    return from.host != target.host && named_so(from, target.host, address);
+  });
+}
+
+inline std::vector<Address> addresses_that_all_reach(const ClusterFacts& cluster,
+                                                     const NodeFacts& target) {
+  std::vector<Address> all;
+  if (!target.links.known()) return all;
   for (const Link& link : *target.links) {
     for (const LinkAddress& row : link.addresses) {
       const bool local = row.address.loopback() || row.address.link_local() || !link.running;
-      if (local || !answers_all(cluster, target, row)) continue;
-      const bool known_by_it = std::ranges::any_of(cluster.nodes, [&](const NodeFacts& from) {
-        return from.host != target.host && named_so(from, target.host, row.address);
-      });
-      if (known_by_it) return row.address;
-      if (!best) best = row.address;
+      if (!local && answers_all(cluster, target, row)) all.push_back(row.address);
     }
   }
-  return best;
+  return all;
+}
+
+// The address under which the others know the node, before any other that all of them can reach.
+inline std::optional<Address> address_for_peers(const ClusterFacts& cluster,
+                                                const NodeFacts& target) {
+  const auto all = addresses_that_all_reach(cluster, target);
+  const auto known = std::ranges::find_if(
+      all, [&](const Address& address) { return known_by_it(cluster, target, address); });
+  if (known != all.end()) return *known;
+  return all.empty() ? std::nullopt : std::optional(all.front());
 }
 
 // --- a port that is free on a node ---
@@ -87,15 +99,15 @@ inline std::optional<std::uint16_t> free_port(const NodeFacts& node, std::uint16
 inline std::string flag_of(const Case& c, std::string_view setting) {
   const bool addr = setting == "MASTER_ADDR";
   if (master_of(c) != nullptr && master_of(c)->endpoint) return "--rdzv_endpoint";
-  for (const Launch& launch : c.cluster.job.launches) {
-    if (!launch.master_addr.empty() && launch.kind == LauncherKind::accelerate) {
-      return addr ? "--main_process_ip" : "--main_process_port";
-    }
-    if (!launch.master_addr.empty() || is_torchrun(launch)) {
-      return addr ? "--master_addr" : "--master_port";
-    }
+  const auto& launches = c.cluster.job.launches;
+  const auto launch = std::ranges::find_if(launches, [](const Launch& row) {
+    return !for_one_node(row) && (!row.master_addr.empty() || is_torchrun(row));
+  });
+  if (launch == launches.end()) return "";
+  if (launch->kind == LauncherKind::accelerate) {
+    return addr ? "--main_process_ip" : "--main_process_port";
   }
-  return "";
+  return addr ? "--master_addr" : "--master_port";
 }
 
 // `node` "*" for the whole job. `value` is an address or a port.

@@ -93,7 +93,8 @@ inline std::vector<RankZero> rank_zero_launches(const Case& c) {
   std::vector<RankZero> found;
   for (const Launch& launch : c.cluster.job.launches) {
     const NodeFacts* node = find_node(c.cluster, launch.origin.node);
-    if (node == nullptr || !is_torchrun(launch) || launch.node_rank != 0) continue;
+    if (node == nullptr || !is_torchrun(launch) || for_one_node(launch)) continue;
+    if (launch.node_rank != 0) continue;
     found.push_back({node, fmt::format("torchrun --node_rank 0 ({})", origin_text(launch.origin)),
                      "pgrep -af node_rank"});
   }

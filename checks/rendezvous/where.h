@@ -3,6 +3,7 @@
 #pragma once
 
 #include <distdoctor/judge.h>
+#include <distdoctor/meeting.h>
 #include <distdoctor/quote.h>
 #include <distdoctor/views.h>
 
@@ -22,10 +23,14 @@ inline const Master* master_of(const Case& c) {
   return c.cluster.predicted.master ? &*c.cluster.predicted.master : nullptr;
 }
 
-// One node alone needs nobody to meet; neither does `torchrun --standalone`.
+// One node alone needs nobody to meet; neither does a job whose launches are all for one node.
 inline bool meets_others(const Case& c) {
-  return c.cluster.nodes.size() > 1 &&
-         std::ranges::none_of(c.cluster.job.launches, &Launch::standalone);
+  const auto& launches = c.cluster.job.launches;
+  const bool alone = std::ranges::any_of(launches, for_one_node);
+  const bool together = std::ranges::any_of(launches, [](const Launch& launch) {
+    return starts_ranks_of_a_node(launch) && !for_one_node(launch);
+  });
+  return c.cluster.nodes.size() > 1 && (together || !alone);
 }
 
 inline std::string master_name(const Master& master) {

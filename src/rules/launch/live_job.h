@@ -16,8 +16,9 @@ struct LiveJob {
   bool maps_nccl = false;
 };
 
-// Of several jobs the one with the most processes is taken, orphans left out; one that waits on
-// another MASTER_PORT than `known` says is another job and gives nothing.
+// Of several jobs the one with the most processes is taken. Left out are a lone orphan, a job that
+// waits on another MASTER_PORT than `known` says, and, where there are several nodes, a job that is
+// whole on one of them: its loopback master is none of the others' business.
 LiveJob live_job(const std::vector<NodeFacts>& nodes, const Settings& known);
 
 }  // namespace distdoctor::rules

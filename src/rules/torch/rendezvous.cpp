@@ -1,5 +1,7 @@
 #include "rules/torch/rendezvous.h"
 
+#include <distdoctor/meeting.h>
+
 #include "base/text.h"
 #include "rules/torch/endpoint.h"
 
@@ -43,25 +45,15 @@ std::optional<std::string> expand(std::string_view text, const Settings& setting
   return expanded;
 }
 
-bool decides(const Launch& launch) {
-  switch (launch.kind) {
-    case LauncherKind::torchrun:
-    case LauncherKind::torch_launch:
-    case LauncherKind::accelerate:
-    case LauncherKind::deepspeed:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool is_torchrun(const Launch& launch) {
   return launch.kind == LauncherKind::torchrun || launch.kind == LauncherKind::torch_launch;
 }
 
-bool for_one_node(const Launch& launch) {
-  return launch.standalone || (is_torchrun(launch) && launch.nnodes_max.value_or(1) <= 1 &&
-                               launch.master_addr.empty() && launch.rdzv_endpoint.empty());
+// Without a number that we can read, torchrun's own default tells: it is made for one node.
+bool meets_nobody(const Launch& launch) {
+  const bool by_default = is_torchrun(launch) && !launch.nnodes_max && launch.master_addr.empty() &&
+                          launch.rdzv_endpoint.empty();
+  return for_one_node(launch) || by_default;
 }
 
 std::optional<std::uint16_t> port_of(const Settings& settings) {
@@ -129,7 +121,8 @@ const Launch* deciding_launch(const JobSpec& job, std::string_view node) {
     return launch.origin.node == node ? 2 : launch.origin.node.empty() ? 1 : 0;
   };
   for (const Launch& launch : job.launches) {
-    if (!decides(launch) || (job.peers.size() > 1 && for_one_node(launch))) continue;
+    if (!starts_ranks_of_a_node(launch)) continue;
+    if (job.peers.size() > 1 && meets_nobody(launch)) continue;
     if (best == nullptr || rank(launch) > rank(*best)) best = &launch;
   }
   return best;

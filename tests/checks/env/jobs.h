@@ -42,6 +42,21 @@ inline void run_job(World& world, const Variables& more = {}) {
   }
 }
 
+// torchrun --nproc_per_node 2 train.py with all its defaults, on one node.
+inline void run_one_node_job(World& world, std::size_t node, const Variables& more = {}) {
+  for (const char* rank : {"0", "1"}) {
+    Variables env = {{"RANK", rank},
+                     {"WORLD_SIZE", "2"},
+                     {"LOCAL_RANK", rank},
+                     {"LOCAL_WORLD_SIZE", "2"},
+                     {"GROUP_WORLD_SIZE", "1"},
+                     {"TORCHELASTIC_RUN_ID", "none"},
+                     {"MASTER_ADDR", "127.0.0.1"}};
+    for (const auto& [name, value] : more) env[name] = value;
+    add_rank(world, node, env);
+  }
+}
+
 inline void change_process(World& world,
                            std::size_t node,
                            std::size_t place,

@@ -76,6 +76,12 @@ const std::vector<CheckCase> cases = {
     {"another order, but complete: odd, no more",
      [](World& w) { in_a_step(w, {"0", "2", "1", "3"}); },
      {other_order()}},
+    {"another order, and one node was not named or has not started: odd, no more",
+     [](World& w) {
+       in_a_step(w, {"0", "2", "1", "3"});
+       w.node(3).processes = std::vector<TrainingProcess>{};
+     },
+     {other_order()}},
     {"near miss: torchrun below srun numbers by itself",
      [](World& w) {
        in_a_step(w, {"3", "2", "1", "0"});

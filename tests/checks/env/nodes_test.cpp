@@ -70,6 +70,40 @@ const std::vector<CheckCase> cases = {
        run_torchrun(w, 2, 1);
        w.cluster.job.launches.back().master_port = "29501";
      }},
+    {"near miss: two jobs with one script and port",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U, 2U, 3U}) {
+         run_torchrun(w, node, static_cast<int>(node % 2), 2);
+         w.cluster.job.launches.back().master_addr = node < 2 ? "node0" : "10.10.0.12";
+       }
+     }},
+    {"near miss: the same of two users, by torchrun's defaults",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U, 2U, 3U}) {
+         run_torchrun(w, node, static_cast<int>(node % 2), 2);
+         add_process(w, node, {.pid = static_cast<int>(500 + node), .uid = node < 2 ? 1000 : 1001});
+       }
+     }},
+    {"near miss: jobs of one node each that say --node_rank 0",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U}) run_torchrun(w, node, 0, 1);
+     }},
+    {"one number, though the nodes write --master_addr in two ways",
+     [](World& w) {
+       run_torchrun(w, 0, 0);
+       run_torchrun(w, 1, 0);
+       w.cluster.job.launches[0].master_addr = "localhost";
+       w.cluster.job.launches[1].master_addr = "10.10.0.10";
+     },
+     {{.code = "env-node-rank-duplicate",
+       .severity = blocker,
+       .certainty = proved,
+       .symptom = Symptom::hang,
+       .says = "2 nodes say that they are node 0",
+       .blamed = {"node0", "node1"},
+       .evidence = {live_row(0, "--node_rank", "0", "a number of its own"),
+                    live_row(1, "--node_rank", "0", "a number of its own")},
+       .fixes = {"*: (manual)"}}}},
     {"near miss: c10d numbers the nodes itself",
      [](World& w) {
        run_torchrun(w, 1, 0);
@@ -107,10 +141,10 @@ const std::vector<CheckCase> cases = {
        .fixes = {"*: (manual)"}}}},
     {"more nodes than were named",
      [](World& w) { add_launch(w, said_launch(LauncherKind::torchrun, 5)); },
-     {differs("the launch line is for 5 nodes, but 4 are named", blocker, Symptom::hang, "5")}},
+     {differs("is for 5 nodes; 4 of them were named", notice, Symptom::hang, "5")}},
     {"fewer nodes than were named",
      [](World& w) { add_launch(w, said_launch(LauncherKind::accelerate, 2)); },
-     {differs("for 2 nodes, but 4 are named", blocker, Symptom::hang, "2")}},
+     {differs("for 2 nodes, but 4 are named", notice, Symptom::hang, "2")}},
     {"no --nnodes: each node is a job of its own",
      [](World& w) { add_launch(w, said_launch(LauncherKind::torchrun, 1)); },
      {differs("makes each of 4 nodes a job of its own", degraded, Symptom::wrong_result, "1")}},

@@ -52,8 +52,8 @@ Verdict missing(const std::string& says, const std::vector<std::string>& here, i
   return verdict;
 }
 
-Verdict not_yet(const std::string& says, const std::vector<std::string>& here) {
-  Verdict verdict = missing(says, here);
+Verdict not_yet(const std::string& says, const std::vector<std::string>& here, int last = 3) {
+  Verdict verdict = missing(says, here, last);
   verdict.severity = notice;
   verdict.certainty = possible;
   return verdict;
@@ -88,6 +88,54 @@ const std::vector<CheckCase> cases = {
      }},
     {"one rank alone is a healthy job",
      [](World& w) { add_rank(w, 0, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}); }},
+    {"jobs of one node each, with torchrun's defaults",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U, 2U}) run_one_node_job(w, node);
+     }},
+    {"jobs of one node each that are still starting",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U}) {
+         run_one_node_job(w, node);
+         World::change(w.node(node).processes, [](auto& all) { all.pop_back(); });
+       }
+     },
+     {not_yet("of 2 ranks 1 run on the named nodes; missing: 1", {"0", "none", "none", "none"}, 1),
+      not_yet(
+          "of 2 ranks 1 run on the named nodes; missing: 1", {"none", "0", "none", "none"}, 1)}},
+    {"jobs of one node each by mp.spawn on one port",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U}) {
+         for (const char* rank : {"0", "1"}) {
+           add_rank(w, node, {{"RANK", rank}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}});
+         }
+       }
+     }},
+    {"two jobs of two nodes on one port",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U, 2U, 3U}) {
+         add_rank(w, node,
+                  {{"RANK", node % 2 == 0 ? "0" : "1"},
+                   {"WORLD_SIZE", "2"},
+                   {"MASTER_ADDR", node < 2 ? "node0" : "10.10.0.12"}});
+       }
+     }},
+    {"two jobs of two nodes on one port, each of which lacks its last rank",
+     [](World& w) {
+       for (const std::size_t node : {0U, 2U}) {
+         add_rank(
+             w, node,
+             {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", node == 0 ? "node0" : "node2"}});
+       }
+     },
+     {not_yet("missing: 1", {"0", "none", "none", "none"}, 1),
+      not_yet("missing: 1", {"none", "none", "0", "none"}, 1)}},
+    {"one number twice, though the nodes write MASTER_ADDR in two ways",
+     [](World& w) {
+       run_job(w);
+       set_variable(w, 0, {{"RANK", "1"}, {"MASTER_ADDR", "localhost"}});
+     },
+     {duplicate("2 processes of one job share rank 1", {0, 1}, "1"),
+      missing("of 4 ranks 3 run on the named nodes; missing: 0", {"1", "1", "2", "3"})}},
     {"WORLD_SIZE differs on one node",
      [](World& w) {
        run_job(w);
@@ -148,6 +196,18 @@ const std::vector<CheckCase> cases = {
        add_rank(w, 2, {{"RANK", "0"}});
        change_process(w, 2, 1, [](TrainingProcess& process) { process.state = "Z"; });
      }},
+    {"near miss: a job that a shell left on each node",
+     [](World& w) {
+       run_job(w);
+       for (std::size_t i = 0; i < 4; ++i) {
+         change_process(w, i, 0, [](TrainingProcess& process) { process.orphan = true; });
+       }
+     }},
+    {"near miss: one of its ranks was left by a shell",
+     [](World& w) {
+       run_job(w);
+       change_process(w, 2, 0, [](TrainingProcess& process) { process.orphan = true; });
+     }},
     {"a node has not started yet: no fault, but said",
      [](World& w) {
        run_job(w);
@@ -180,6 +240,43 @@ const std::vector<CheckCase> cases = {
                                         .remote_port = 40000});
        });
      }},
+    {"near miss: a subset of the nodes: the ranks talk with a store elsewhere",
+     [](World& w) {
+       run_job(w, {{"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node0"}});
+       w.cluster.nodes.erase(w.cluster.nodes.begin());  // with its address
+       for (std::size_t i = 0; i < 3; ++i) {
+         change_process(w, i, 0, [](TrainingProcess& process) { process.age_s = 301; });
+         World::change(w.node(i).names, [](std::vector<Resolution>& names) { names.clear(); });
+         World::change(w.node(i).sockets, [&](SocketFacts& sockets) {
+           sockets.connections.push_back({.state = TcpState::established,
+                                          .local = addr(mgmt(i + 1)),
+                                          .local_port = 40000,
+                                          .remote = addr(mgmt(0)),
+                                          .remote_port = 29500});
+         });
+       }
+     }},
+    {"near miss: MASTER_ADDR is no peer's, and its ranks still try",
+     [](World& w) {
+       run_job(w, {{"WORLD_SIZE", "8"}, {"MASTER_ADDR", "10.10.0.99"}});
+       for (std::size_t i = 0; i < 4; ++i) {
+         change_process(w, i, 0, [](TrainingProcess& process) { process.age_s = 301; });
+       }
+     }},
+    {"not all connections of the store were seen: said, no more",
+     [](World& w) {
+       run_job(w, {{"WORLD_SIZE", "5"}});
+       World::change(w.node(0).sockets, [](SocketFacts& sockets) { sockets.truncated = true; });
+     },
+     {not_yet("missing: 4", {"0", "1", "2", "3"}, 4)}},
+    {"many are missing: in short",
+     [](World& w) {
+       run_job(w, {{"WORLD_SIZE", "1024"}});
+       set_variable(w, 3, {{"RANK", "7"}});
+     },
+     {missing("of 1024 ranks 4 run on the named nodes; missing: 3-6 and 8-1023",
+              {"0", "1", "2", "7"},
+              1023)}},
     {"a connection of a peer changes nothing",
      [](World& w) {
        run_job(w, {{"WORLD_SIZE", "5"}});

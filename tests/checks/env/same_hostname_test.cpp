@@ -67,13 +67,37 @@ Verdict host_id(Severity severity) {
 
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
-    {"one hostname, another boot_id",
+    {"one hostname, another boot_id, and Gloo goes by the name",
+     [](World& w) {
+       own_cards(w);
+       w.cluster.job.gloo = Use::yes;
+       name(w, 0, "gpu", "a");
+       name(w, 1, "gpu", "b");
+     },
+     {twins(degraded, "node0 and node1 have the hostname gpu", "a", "b")}},
+    {"the same, and torchrun's c10d does",
+     [](World& w) {
+       own_cards(w);
+       w.cluster.predicted.master->endpoint = true;
+       name(w, 0, "gpu", "a");
+       name(w, 1, "gpu", "b");
+     },
+     {twins(degraded, "node0 and node1 have the hostname gpu", "a", "b")}},
+    {"the same, and nobody goes by it",
      [](World& w) {
        own_cards(w);
        name(w, 0, "gpu", "a");
        name(w, 1, "gpu", "b");
      },
-     {twins(degraded, "node0 and node1 have the hostname gpu", "a", "b")}},
+     {twins(notice, "node0 and node1 have the hostname gpu", "a", "b")}},
+    {"two boot_ids that nobody could read are not one",
+     [](World& w) {
+       own_cards(w);
+       name(w, 0, "gpu", "");
+       name(w, 1, "gpu", "");
+     },
+     {twins(notice, "node0 and node1 have the hostname gpu", "", "")},
+     {"node0 identity.boot_id", "node1 identity.boot_id"}},
     {"one hostname and boot_id",
      [](World& w) {
        own_cards(w);
@@ -88,11 +112,12 @@ const std::vector<CheckCase> cases = {
        name(w, 0, "gpu", "b");
        name(w, 1, "gpu", "b");
      },
-     {twins(degraded, "have the hostname gpu", "b", "b")}},
+     {twins(notice, "have the hostname gpu", "b", "b")}},
     {"the same in a Gloo job",
      [](World& w) {
        own_cards(w);
        w.cluster.job.nccl = Use::no;
+       w.cluster.job.gloo = Use::yes;
        name(w, 0, "gpu", "b");
        name(w, 1, "gpu", "b");
      },

@@ -67,6 +67,23 @@ const std::vector<CheckCase> cases = {
               "NCCL_ALGO differs",
               "node2 NCCL_ALGO: Tree (/etc/nccl.conf:2), not Ring" + kGrep,
               "*: NCCL_ALGO=Ring")}},
+    {"near miss: jobs of one node each need not agree",
+     [](World& w) {
+       run_one_node_job(w, 0, {{"NCCL_PROTO", "LL"}});
+       run_one_node_job(w, 1);
+       run_one_node_job(w, 2, {{"NCCL_PROTO", "Simple"}});
+     }},
+    {"near miss: nor need two jobs of two nodes",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U, 2U, 3U}) {
+         add_rank(w, node,
+                  {{"RANK", node % 2 == 0 ? "0" : "1"},
+                   {"WORLD_SIZE", "2"},
+                   {"MASTER_ADDR", node < 2 ? "node0" : "node2"},
+                   {"NCCL_PROTO", node < 2 ? "LL" : "Simple"}});
+       }
+       for (const std::size_t node : {2U, 3U}) w.node(node).settings = Settings{};
+     }},
     {"live workers differ",
      [](World& w) {
        run_job(w, {{"NCCL_PROTO", "LL"}});

@@ -35,6 +35,13 @@ const std::vector<CheckCase> cases = {
     {"near miss: one task a node", [](World& w) { below_srun(w).tasks_per_node = 1; }},
     {"near miss: as many torchruns as --nnodes says, several on one node",
      [](World& w) { below_srun(w, 32).tasks_per_node = 8; }},
+    {"near miss: a sweep of jobs for one node each",
+     [](World& w) { below_srun(w, 1).tasks_per_node = 8; }},
+    {"near miss: a sweep of standalone jobs",
+     [](World& w) {
+       below_srun(w).tasks_per_node = 8;
+       w.cluster.job.launches.back().standalone = true;
+     }},
     {"near miss: the tasks are not known", [](World& w) { below_srun(w); }},
     {"near miss: python is started once a task",
      [](World& w) {

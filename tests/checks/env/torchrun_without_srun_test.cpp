@@ -1,6 +1,7 @@
 #include "checks/env/jobs.h"
 #include "support/check_cases.h"
 
+#include <string>
 #include <vector>
 
 namespace distdoctor::testing {
@@ -15,15 +16,23 @@ Launch& in_batch(World& w, LauncherKind kind, int nodes = 4) {
   return launch;
 }
 
-Verdict first_node_only() {
+Verdict first_node_only(const std::string& launcher = "torchrun") {
   return {.code = "env-torchrun-first-node-only",
           .severity = blocker,
           .certainty = likely,
           .symptom = Symptom::hang,
-          .says = "job.sh:5 starts torchrun without srun",
-          .evidence = {"node0 torchrun (job.sh:5): no srun in front, not srun, once on each node; "
+          .says = "job.sh:5 starts " + launcher + " without srun",
+          .evidence = {"node0 " + launcher +
+                       " (job.sh:5): no srun in front, not srun, once on each node; "
                        "grep -n node job.sh"},
           .fixes = {"*: (manual)"}};
+}
+
+Verdict perhaps(const std::string& launcher) {
+  Verdict verdict = first_node_only(launcher);
+  verdict.severity = notice;
+  verdict.certainty = possible;
+  return verdict;
 }
 
 const std::vector<CheckCase> cases = {
@@ -31,12 +40,18 @@ const std::vector<CheckCase> cases = {
     {"torchrun in a batch script",
      [](World& w) { in_batch(w, LauncherKind::torchrun); },
      {first_node_only()}},
-    {"the number of nodes is not known, but several were named",
+    {"the number of nodes is not known: said, no more",
      [](World& w) {
        Launch& launch = in_batch(w, LauncherKind::torchrun);
        launch.nnodes_min = launch.nnodes_max = std::nullopt;
      },
-     {first_node_only()}},
+     {perhaps("torchrun")}},
+    {"accelerate with a configuration file: it may be for one node",
+     [](World& w) {
+       Launch& launch = in_batch(w, LauncherKind::accelerate);
+       launch.nnodes_min = launch.nnodes_max = std::nullopt;
+     },
+     {perhaps("accelerate")}},
     {"near miss: below srun",
      [](World& w) { in_batch(w, LauncherKind::torchrun).under_srun = true; }},
     {"near miss: below mpirun",

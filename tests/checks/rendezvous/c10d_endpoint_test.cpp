@@ -69,6 +69,11 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        for (const std::size_t i : {0U, 1U, 2U, 3U}) w.prediction(i).hosts_endpoint = false;
      }},
+    {"near miss: jobs of one node each, with torch's documented endpoint",
+     [](World& w) {
+       endpoint(w, "localhost", "yynn");
+       for (const std::size_t i : {0U, 1U}) run_one_node_job(w, i);
+     }},
     {"near miss: only the job's shell knows it", [](World& w) { endpoint(w, "$HEAD", "nnnn"); }},
     {"near miss: one node alone",
      [](World& w) {

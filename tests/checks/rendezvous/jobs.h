@@ -57,6 +57,18 @@ inline void set_master(World& w, const std::string& host, const std::string& pee
   }
 }
 
+// torch's documented way to start a job on one node, alive on this one.
+inline void run_one_node_job(World& w, std::size_t index, const std::string& port = "0") {
+  w.cluster.job.launches.push_back({.kind = LauncherKind::torchrun,
+                                    .origin = {.source = Source::process,
+                                               .node = w.node(index).host,
+                                               .where = "pid 80" + std::to_string(index)},
+                                    .nnodes_min = 1,
+                                    .nnodes_max = 1,
+                                    .rdzv_backend = "c10d",
+                                    .rdzv_endpoint = "localhost:" + port});
+}
+
 // What comes of dialling the master from a node.
 inline Dial& dial_master(
     World& w, std::size_t from, const std::string& to, std::string_view address, Outcome outcome) {

@@ -85,6 +85,24 @@ const std::vector<CheckCase> cases = {
     {"near miss: only the job's shell knows", [](World& w) { w.set("MASTER_PORT", "$PORT"); }},
     {"near miss: a login shell's",
      [](World& w) { w.set("MASTER_PORT", "auto", Source::environment); }},
+    {"near miss: port 0 in a job of one node",
+     [](World& w) {
+       for (const std::size_t i : {0U, 1U}) run_one_node_job(w, i);
+     }},
+    {"near miss: port 0 in a job of one node, beside a job of two",
+     [](World& w) {
+       w.cluster.job.launches = {running_torchrun(0, ""), running_torchrun(1, "")};
+       run_one_node_job(w, 2);
+     }},
+    {"port 0 for several nodes",
+     [](World& w) {
+       run_one_node_job(w, 0);
+       w.cluster.job.launches[0].nnodes_max = 2;
+     },
+     {invalid("--rdzv_endpoint is \"0\"",
+              "node0 --rdzv_endpoint: 0 (pid 800 on node0), not a number from 1 to 65535; "
+              "tr '\\0' ' ' < /proc/800/cmdline",
+              "*: (manual)")}},
     {"near miss: endpoints without a port, and with an IPv6 address",
      [](World& w) {
        for (const char* text : {"node0", "fd00::1", "[fd00::1]", "[fd00::1]:29400"}) {

@@ -69,6 +69,26 @@ struct World {
   std::size_t node_ = 0;
 };
 
+// Both ranks of a job for one node, on this one.
+void one_node_job(World& w, std::size_t node, const Variables& more = {}) {
+  for (const char* rank : {"0", "1"}) {
+    Variables all = {{"RANK", rank},
+                     {"WORLD_SIZE", "2"},
+                     {"MASTER_ADDR", "127.0.0.1"},
+                     {"MASTER_PORT", "29500"},
+                     {"NCCL_ALGO", "Ring"}};
+    all.insert(more.begin(), more.end());
+    w.process(node, all);
+  }
+}
+void torchrun_on(World& w, std::size_t node, const std::vector<std::string>& flags) {
+  TrainingProcess& agent = w.process(node, {}, ProcessRole::agent);
+  agent.argv = {"torchrun"};
+  agent.argv.insert(agent.argv.end(), flags.begin(), flags.end());
+  agent.argv.emplace_back("train.py");
+  w.keep();
+}
+
 struct Row {
   std::string_view name;
   void (*change)(World&);
@@ -156,6 +176,97 @@ const std::vector<Row> kRows = {
        w.process(1, {{"MASTER_ADDR", "old"}}).state = "Z";
        w.keep();
      }},
+    {"orphans that have each other are a job that a shell left",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U}) {
+         w.process(node, {{"MASTER_ADDR", "node0"}, {"RANK", std::to_string(node)}}).orphan = true;
+         w.keep();
+       }
+     },
+     {"MASTER_ADDR=node0 (process node0 pid 100)"},
+     "nccl maybe, gloo maybe",
+     1},
+    {"jobs of one node each, all ranks there: nobody else's settings",
+     [](World& w) {
+       one_node_job(w, 0);
+       one_node_job(w, 1);
+     }},
+    {"the same below torchrun, while one rank has not started",
+     [](World& w) {
+       w.process(0, {{"RANK", "0"},
+                     {"WORLD_SIZE", "2"},
+                     {"LOCAL_WORLD_SIZE", "2"},
+                     {"MASTER_ADDR", "127.0.0.1"}});
+       one_node_job(w, 1, {{"LOCAL_WORLD_SIZE", "2"}, {"GROUP_WORLD_SIZE", "1"}});
+       torchrun_on(w, 0, {"--nproc_per_node=2"});
+       torchrun_on(w, 1, {"--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"});
+       torchrun_on(w, 1, {"--standalone"});
+     }},
+    {"a job of one node beside one of two",
+     [](World& w) {
+       one_node_job(w, 0);
+       w.process(0, {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "node0"}});
+       w.process(1, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "node0"}});
+     },
+     {"MASTER_ADDR=node0 (process node0 pid 102)", "WORLD_SIZE=2 (process node0 pid 102)"},
+     "nccl maybe, gloo maybe",
+     1},
+    {"localhost in a job of two nodes is that job's",
+     [](World& w) {
+       w.process(0, {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}});
+       w.process(1, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}});
+     },
+     {"MASTER_ADDR=localhost (process node0 pid 100)", "WORLD_SIZE=2 (process node0 pid 100)"},
+     "nccl maybe, gloo maybe",
+     1},
+    {"torchrun by PET_NNODES is for two nodes",
+     [](World& w) {
+       w.process(0, {{"PET_NNODES", "2"}, {"PET_MASTER_ADDR", "node0"}}, ProcessRole::agent)
+           .argv = {"torchrun", "t.py"};
+       w.keep();
+       w.process(1, {});
+     },
+     {},
+     "nccl maybe, gloo maybe",
+     0,
+     {},
+     1},
+    {"of two complete jobs with one script the one whose workers were taken",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U, 2U, 3U}) {
+         const std::string master = node < 2 ? "zeta" : "alpha";
+         torchrun_on(w, node, {"--nnodes=2", "--master_addr=" + master});
+         w.process(node, {{"RANK", node % 2 == 0 ? "0" : "1"}, {"MASTER_ADDR", master}}).parent =
+             100;
+         w.keep();
+       }
+     },
+     {"MASTER_ADDR=alpha (process node2 pid 101)"},
+     "nccl maybe, gloo maybe",
+     1,
+     {},
+     2},
+    {"two complete jobs that have no workers yet: the first",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U, 2U, 3U}) {
+         torchrun_on(w, node, {"--nnodes=2", node < 2 ? "--rdzv_id=a" : "--rdzv_id=b"});
+       }
+     },
+     {},
+     "nccl maybe, gloo maybe",
+     0,
+     {},
+     2},
+    {"a job that is torn stays whole",
+     [](World& w) {
+       torchrun_on(w, 0, {"--nnodes=2", "--master_port=29500"});
+       torchrun_on(w, 1, {"--nnodes=2", "--master_port=29501"});
+     },
+     {},
+     "nccl maybe, gloo maybe",
+     0,
+     {},
+     2},
     {"a job on another port is another job",
      [](World& w) {
        w.options({{"MASTER_PORT", "29500"}});
