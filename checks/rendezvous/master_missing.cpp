@@ -42,7 +42,7 @@ void judge_torchrun_defaults(const Case& c, Judge& judge) {
       c,
       fmt::format("torchrun for {} nodes got neither --master_addr nor --rdzv_endpoint: each node "
                   "takes its default, itself{}",
-                  *launch->nnodes_max,
+                  launch->nnodes_max.value_or(0),
                   said_anywhere(job, "MASTER_ADDR") ? " (it ignores MASTER_ADDR)" : ""),
       {.node = node == nullptr ? c.cluster.nodes.front().host : node->host,
        .fact = "torchrun.master_addr",

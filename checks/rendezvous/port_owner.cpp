@@ -29,7 +29,7 @@ std::string owner_text(const std::optional<Owner>& owner) {
 
 // --- whose is it? ---
 
-enum class Whose : std::uint8_t { the_jobs, left_over, strange, hidden };
+enum class Whose : std::uint8_t { the_jobs, left_over, a_store, strange, hidden };
 
 const TrainingProcess* process_of(const NodeFacts& node, const Owner& owner) {
   if (!node.processes.known()) return nullptr;
@@ -47,13 +47,35 @@ bool is_ourselves(const Owner& owner) {
   return program == "distdoctor" || program.ends_with("/distdoctor");
 }
 
+// A script that starts its ranks itself (mp.spawn, Lightning) sets RANK too late for us to see it.
+// Its store betrays it: who opens a TCPStore is its own first client (TCPStore.cpp, 1.13 to 2.x).
+bool is_a_store(const Place& place, const Owner& owner) {
+  const bool spawned = owner.command.find("--multiprocessing-fork") != std::string::npos;
+  const bool own_client =
+      std::ranges::any_of(place.sockets.connections, [&](const Connection& row) {
+        return row.remote_port == place.port && row.state == TcpState::established &&
+               row.owner.has_value() && row.owner->pid == owner.pid;
+      });
+  const bool may_be = place.sockets.truncated && owner.command.find("python") != std::string::npos;
+  return spawned || own_client || may_be;
+}
+
 Whose whose(const Case& c, const Place& place, const std::optional<Owner>& owner) {
   if (!owner) return Whose::hidden;
   if (is_ourselves(*owner)) return Whose::the_jobs;
   const TrainingProcess* process = process_of(place.node, *owner);
-  if (process == nullptr || !may_be_rank_zero(*process)) return Whose::strange;
+  if (process == nullptr) return is_a_store(place, *owner) ? Whose::a_store : Whose::strange;
+  if (!may_be_rank_zero(*process)) return Whose::strange;
   const bool rest = process->role == ProcessRole::worker && left_over(c, {&place.node, process});
   return rest ? Whose::left_over : Whose::the_jobs;
+}
+
+// Somebody elsewhere talks with it.
+bool has_clients(const Place& place) {
+  return std::ranges::any_of(place.sockets.connections, [&](const Connection& row) {
+    return row.local_port == place.port && row.state == TcpState::established &&
+           !row.remote.loopback() && !has_address(place.node, row.remote);
+  });
 }
 
 // An owner that we may not see is taken for the job's own while the job, or somebody's, lives
@@ -61,10 +83,7 @@ Whose whose(const Case& c, const Place& place, const std::optional<Owner>& owner
 bool in_good_use(const Case& c, const Place& place) {
   const bool ranks_there = std::ranges::any_of(
       ranks_of_the_job(c), [&](const Rank& rank) { return rank.node == &place.node; });
-  return ranks_there || std::ranges::any_of(place.sockets.connections, [&](const Connection& row) {
-           return row.local_port == place.port && row.state == TcpState::established &&
-                  !row.remote.loopback();
-         });
+  return ranks_there || place.sockets.truncated || has_clients(place);
 }
 
 // --- findings ---
@@ -107,7 +126,6 @@ bool queue_is_full(const Case& c, const Place& place, const Listener& listener) 
 }
 
 void accuse_queue(const Case& c, const Place& place, const Listener& listener, Judge& judge) {
-  const bool the_jobs = whose(c, place, listener.owner) == Whose::the_jobs;
   Finding finding =
       about(place, "rendezvous-accept-queue-full",
             fmt::format("the listener at MASTER_PORT {} on {} accepts nobody, and its "
@@ -121,7 +139,7 @@ void accuse_queue(const Case& c, const Place& place, const Listener& listener, J
                                listener.backlog, owner_text(listener.owner)),
        .expected = "room for more",
        .command = fmt::format("ss -ltnp sport = :{}", place.port)});
-  if (the_jobs) {
+  if (listener.owner && whose(c, place, listener.owner) == Whose::the_jobs) {
     finding.fix.push_back(
         {.node = place.node.host,
          .kind = Fix::Kind::manual,
@@ -145,36 +163,75 @@ void accuse_stale(const Place& place, const Owner& owner, Judge& judge) {
       holder(place, owner_text(owner) + ", its launcher is gone, no rank is connected"));
   finding.fix.push_back({.node = place.node.host,
                          .kind = Fix::Kind::shell,
+                         .command = fmt::format("ps -o pid,ppid,lstart,args -p {}", owner.pid),
+                         .text = "look first: if you have just started it by hand, start the other "
+                                 "ranks instead"});
+  finding.fix.push_back({.node = place.node.host,
+                         .kind = Fix::Kind::shell,
                          .command = fmt::format("kill {}", owner.pid),
-                         .text = fmt::format("as {} or root; unless you have just started it by "
-                                             "hand: then start the other ranks",
-                                             owner.user)});
+                         .text = fmt::format("as {} or root", owner.user)});
   judge.report(std::move(finding));
 }
 
-void accuse_holder(const Case& c, const Place& place, const Listener& listener, Judge& judge) {
+Finding held(const Case& c, const Place& place, const std::optional<Owner>& owner) {
   Finding finding = about(place, "rendezvous-port-in-use",
                           fmt::format("MASTER_PORT {} on {} is held by {}", place.port,
-                                      place.node.host, owner_text(listener.owner)));
-  if (!listener.owner) finding.certainty = Certainty::likely;
-  finding.evidence.push_back(holder(place, "held by " + owner_text(listener.owner)));
+                                      place.node.host, owner_text(owner)));
+  finding.evidence.push_back(holder(place, "held by " + owner_text(owner)));
   finding.fix.push_back(another_port(c, place));
+  return finding;
+}
+
+void accuse_holder(const Case& c,
+                   const Place& place,
+                   const std::optional<Owner>& owner,
+                   Judge& judge) {
+  Finding finding = held(c, place, owner);
+  if (!owner) finding.certainty = Certainty::likely;
   judge.report(std::move(finding));
+}
+
+void mention_holder(const Case& c,
+                    const Place& place,
+                    const std::optional<Owner>& owner,
+                    Judge& judge) {
+  Finding finding = held(c, place, owner);
+  finding.severity = Severity::notice;
+  finding.certainty = Certainty::possible;
+  finding.summary += ": as it should be if that is rank 0 of this job";
+  judge.report(std::move(finding));
+}
+
+void note_hidden(const Place& place, Judge& judge) {
+  static const Observed<bool> hidden =
+      Unknown{.kind = Why::denied, .text = "whose socket this is, only root can see"};
+  judge.see(place.node, fmt::format("sockets.{}.owner", place.port), hidden);
+}
+
+void judge_owner(const Case& c,
+                 const Place& place,
+                 const std::optional<Owner>& owner,
+                 Judge& judge) {
+  switch (whose(c, place, owner)) {
+    case Whose::the_jobs:
+      return;
+    case Whose::left_over:
+      if (owner) accuse_stale(place, *owner, judge);
+      return;
+    case Whose::a_store:
+      return mention_holder(c, place, owner, judge);
+    case Whose::hidden:
+      return in_good_use(c, place) ? note_hidden(place, judge)
+                                   : accuse_holder(c, place, owner, judge);
+    case Whose::strange:
+      return has_clients(place) ? mention_holder(c, place, owner, judge)
+                                : accuse_holder(c, place, owner, judge);
+  }
 }
 
 void judge_listener(const Case& c, const Place& place, const Listener& listener, Judge& judge) {
-  const Whose owner = whose(c, place, listener.owner);
-  if (queue_is_full(c, place, listener)) {
-    accuse_queue(c, place, listener, judge);
-  } else if (owner == Whose::left_over) {
-    accuse_stale(place, *listener.owner, judge);
-  } else if (owner == Whose::hidden && in_good_use(c, place)) {
-    static const Observed<bool> hidden =
-        Unknown{.kind = Why::denied, .text = "whose socket this is, only root can see"};
-    judge.see(place.node, fmt::format("sockets.{}.owner", place.port), hidden);
-  } else if (owner != Whose::the_jobs) {
-    accuse_holder(c, place, listener, judge);
-  }
+  if (queue_is_full(c, place, listener)) return accuse_queue(c, place, listener, judge);
+  judge_owner(c, place, listener.owner, judge);
 }
 
 // A client whose own port this is keeps bind() from it, as TIME_WAIT and a dying server's rest do
@@ -186,6 +243,11 @@ bool sits_on_it(const Place& place, const Connection& row) {
 }
 
 void judge_outgoing(const Case& c, const Place& place, Judge& judge) {
+  static const Observed<bool> cut_off = Unknown{.text = "not all sockets were seen"};
+  if (place.sockets.truncated) {  // a server may be what was left out
+    judge.see(place.node, fmt::format("sockets.{}", place.port), cut_off);
+    return;
+  }
   const auto row = std::ranges::find_if(
       place.sockets.connections, [&](const Connection& other) { return sits_on_it(place, other); });
   if (row == place.sockets.connections.end()) return;

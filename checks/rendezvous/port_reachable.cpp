@@ -5,6 +5,7 @@
 #include "mend.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace distdoctor::checks {
@@ -166,24 +167,48 @@ void report_filtered(const Case& c, const Readings& readings, Judge& judge) {
   judge.report(std::move(finding));
 }
 
+// What keeps the packets off the master, where it is known better than by the outcome.
+std::string hindrance(const Reading& reading) {
+  if (reading.kind != Kind::unreachable) return {};
+  if (!reading.excluded.empty()) return reading.excluded;
+  const Dial& dial = *reading.dial;
+  return dial.error.empty() ? std::string(slug(dial.outcome)) : dial.error;
+}
+
+void mend_each(const Readings& readings, const std::string& text, Finding& finding) {
+  for (const Reading& reading : readings) {
+    finding.fix.push_back({.node = reading.from->host, .kind = Fix::Kind::manual, .text = text});
+  }
+}
+
+// A reason that names the master is mended there, once; any other on each sender.
+void mend_the_way(const Readings& readings, Finding& finding) {
+  const Reading& first = readings.front();
+  if (first.excluded.empty()) {
+    return mend_each(readings,
+                     fmt::format("bring up the link or the route to {}, or set MASTER_ADDR to an "
+                                 "address that every node reaches",
+                                 target_name(first)),
+                     finding);
+  }
+  const std::string text = "mend that first: " + first.excluded;
+  const bool at_master =
+      first.target != nullptr && first.excluded.find(first.target->host) != std::string::npos;
+  if (!at_master) return mend_each(readings, text, finding);
+  finding.fix.push_back({.node = first.target->host, .kind = Fix::Kind::manual, .text = text});
+}
+
 void report_unreachable(const Case& c, const Readings& readings, Judge& judge) {
   const Reading& first = readings.front();
-  std::string why = first.excluded;
-  if (why.empty()) why = first.dial->error.empty() ? slug(first.dial->outcome) : first.dial->error;
+  const std::string address = first.dial->address.text();
   Finding finding = about(c, readings, "rendezvous-port-unreachable",
                           fmt::format("{} cannot reach MASTER_ADDR {}: {}", senders(readings),
-                                      first.dial->address.text(), why));
-  const std::string address = first.dial->address.text();
-  finding.evidence.front().command =
-      fmt::format("ip route get {}; ping -c 1 {}; ip neigh show {}", address, address, address);
-  const std::string text =
-      first.excluded.empty()
-          ? fmt::format(
-                "bring up the link or the route between {} and {}, or set MASTER_ADDR to an "
-                "address that every node reaches",
-                first.from->host, target_name(first))
-          : "mend that first: " + first.excluded;
-  finding.fix.push_back({.node = first.from->host, .kind = Fix::Kind::manual, .text = text});
+                                      address, hindrance(first)));
+  for (Evidence& row : finding.evidence) {
+    row.command =
+        fmt::format("ip route get {}; ping -c 1 {}; ip neigh show {}", address, address, address);
+  }
+  mend_the_way(readings, finding);
   judge.report(std::move(finding));
 }
 
@@ -193,14 +218,12 @@ void report_wrong_service(const Case& c, const Readings& readings, Judge& judge)
   Finding finding = about(c, readings, "rendezvous-wrong-service",
                           fmt::format("something else than {} answers {} at {}", target,
                                       senders(readings), end_point(*first.dial)));
-  finding.fix.push_back(
-      {.node = first.from->host,
-       .kind = Fix::Kind::manual,
-       .text = fmt::format("find who answers for {}: another machine with that "
-                           "address (arping -D), a proxy or service mesh, address "
-                           "translation; or set MASTER_ADDR to another address of "
-                           "{}",
-                           first.dial->address.text(), target)});
+  mend_each(readings,
+            fmt::format("find who answers for {}: another machine with that address (arping -D), "
+                        "a proxy or service mesh, address translation; or set MASTER_ADDR to "
+                        "another address of {}",
+                        first.dial->address.text(), target),
+            finding);
   judge.report(std::move(finding));
 }
 
@@ -284,15 +307,16 @@ void note_untried(const Case& c, const NodeFacts& node, Judge& judge) {
 
 void run(const Case& c, Judge& judge) {
   if (!meets_others(c) || master_of(c) == nullptr) return;
-  std::map<std::pair<Kind, std::string>, Readings> groups;
+  // One finding for those who fail alike, for the same reason.
+  std::map<std::tuple<Kind, std::string, std::string>, Readings> groups;
   for (const NodeFacts& node : c.cluster.nodes) {
     const Decisive decisive = decisive_dial(c.cluster, node);
     if (!decisive.tried) note_untried(c, node, judge);
     if (decisive.dial == nullptr) continue;
     const Reading reading = reading_of(node, find_node(c.cluster, decisive.to), *decisive.dial);
-    groups[{reading.kind, decisive.dial->address.text()}].push_back(reading);
+    groups[{reading.kind, decisive.dial->address.text(), hindrance(reading)}].push_back(reading);
   }
-  for (const auto& [key, readings] : groups) report(c, key.first, readings, judge);
+  for (const auto& [key, readings] : groups) report(c, std::get<Kind>(key), readings, judge);
 }
 
 // --- the catalogue ---

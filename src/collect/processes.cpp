@@ -189,7 +189,8 @@ TrainingProcess described(const Found& found, const machine::Machine& machine) {
   const auto& files = machine.files();
   const auto folder = "/proc/" + std::to_string(process.pid);
   const auto network = files.read_link(folder + "/ns/net");
-  const bool stays = parse_ignores_hangup(files.read(folder + "/status").value_or(""));
+  const bool stays = parse_ignores_hangup(files.read(folder + "/status").value_or("")) ||
+                     parse_session(files.read(folder + "/stat").value_or("")) == process.pid;
   return {.pid = process.pid,
           .parent = process.parent,
           .uid = process.uid,
@@ -241,10 +242,17 @@ bool parse_ignores_hangup(std::string_view status) {
   return false;
 }
 
+std::optional<int> parse_session(std::string_view stat) {
+  const auto close = stat.rfind(')');
+  if (close == std::string_view::npos) return std::nullopt;
+  const auto words = split_words(stat.substr(close + 1));  // state, parent, group, session
+  return words.size() < 4 ? std::nullopt : parse_int<int>(words[3]);
+}
+
 bool is_orphan(const Process& process,
                ProcessRole role,
                const Processes& processes,
-               bool ignores_hangup) {
+               bool meant_to_stay) {
   if (role != ProcessRole::worker) return false;
   const auto* const parent = processes.find(process.parent);
   const bool adopted = parent != nullptr && adopts(*parent);
@@ -257,7 +265,7 @@ bool is_orphan(const Process& process,
   if (variable(process, "OMPI_COMM_WORLD_RANK") != nullptr) {
     return above(process, processes, is_mpi_daemon) == Above::gone;
   }
-  return adopted && !ignores_hangup;
+  return adopted && !meant_to_stay;
 }
 
 std::vector<Found> find_training(const machine::Machine& machine) {

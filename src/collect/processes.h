@@ -24,13 +24,15 @@ std::string mapped_nccl(std::string_view maps);
 bool maps_training_library(std::string_view maps);  // NCCL, torch, Gloo, CUDA, JAX, MPI
 
 // Whether what started the process must be gone: torchrun's worker without a torchrun above it, a
-// Slurm task without slurmstepd, an MPI rank without its daemon, and else a child of init that does
-// not ignore SIGHUP (nohup: meant to stay).
+// Slurm task without slurmstepd, an MPI rank without its daemon, and else a child of init that was
+// not meant to stay. Meant to stay are who ignores SIGHUP (nohup) and who leads a session of its
+// own: what a systemd unit starts does (systemd.exec(5)), and so does setsid.
 bool is_orphan(const machine::Process& process,
                ProcessRole role,
                const machine::Processes& processes,
-               bool ignores_hangup);
-bool parse_ignores_hangup(std::string_view status);  // SigIgn of /proc/PID/status
+               bool meant_to_stay);
+bool parse_ignores_hangup(std::string_view status);       // SigIgn of /proc/PID/status
+std::optional<int> parse_session(std::string_view stat);  // of /proc/PID/stat
 
 struct Found {
   const machine::Process* process = nullptr;

@@ -1,6 +1,10 @@
 #include "probe/master_port.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace distdoctor::probe {
@@ -23,17 +27,98 @@ std::string name_of(const NodeFacts& node, const TrainingProcess& process) {
   return "process " + std::to_string(process.pid) + " on " + node.host;
 }
 
+// --- what a process says of its port ---
+
+const std::string* variable(const TrainingProcess& process, const std::string& name) {
+  const auto found = process.env->find(name);
+  return found == process.env->end() ? nullptr : &found->second;
+}
+
+// The value of "--master-port 29500" or "--master_port=29500", else of torchrun's PET_ variable.
+std::optional<std::string> flag(const TrainingProcess& process, std::string_view name) {
+  const auto& argv = process.argv;
+  std::string upper = "PET_";
+  for (const char c : name) {
+    upper += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  }
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (!argv[i].starts_with("--")) continue;
+    const auto equals = argv[i].find('=');
+    std::string said = argv[i].substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::ranges::replace(said, '-', '_');
+    if (said != name) continue;
+    if (equals != std::string::npos) return argv[i].substr(equals + 1);
+    return i + 1 < argv.size() ? argv[i + 1] : "";
+  }
+  const std::string* set = variable(process, upper);
+  return set == nullptr ? std::nullopt : std::optional(*set);
+}
+
+bool has_a_port(std::string_view endpoint) {
+  const auto colon = endpoint.rfind(':');
+  const auto end = colon == std::string_view::npos ? endpoint : endpoint.substr(colon + 1);
+  return colon != std::string_view::npos && !end.empty() && std::ranges::all_of(end, digit);
+}
+
+// srun and mpirun start anything; the others have ports of their own by default.
+bool starts_anything(const TrainingProcess& process) {
+  constexpr std::array<std::string_view, 6> kNames = {"srun",    "mpirun",  "mpiexec",
+                                                      "orterun", "prterun", "mpiexec.hydra"};
+  const std::string_view program = process.argv.empty() ? std::string_view() : process.argv[0];
+  return process.role == ProcessRole::launcher &&
+         std::ranges::find(kNames, program.substr(program.rfind('/') + 1)) != kNames.end();
+}
+
+// That it does not name ours is known already. Before its workers start a torchrun with its default
+// port says nothing of it anywhere.
+bool says_another_port(const TrainingProcess& process, std::string_view port) {
+  if (const auto endpoint = flag(process, "rdzv_endpoint")) {
+    if (has_a_port(*endpoint)) return true;
+  } else if (flag(process, "master_port") || flag(process, "main_process_port")) {
+    return true;
+  }
+  const bool ranked = process.role == ProcessRole::worker || starts_anything(process);
+  if (ranked) return variable(process, "MASTER_PORT") != nullptr;
+  return port != "29500" && port != "29400";  // torch run.py, c10d_rendezvous_backend.py
+}
+
+// Its ranks meet on its own node, and that is not the master.
+bool meets_at_home(const TrainingProcess& process) {
+  if (process.role == ProcessRole::worker) {
+    const std::string* host = variable(process, "MASTER_ADDR");
+    return host != nullptr && (*host == "127.0.0.1" || *host == "::1" || *host == "localhost");
+  }
+  if (process.role != ProcessRole::agent) return false;
+  const bool alone = flag(process, "nnodes").value_or("1") == "1";
+  return std::ranges::find(process.argv, "--standalone") != process.argv.end() ||
+         (alone && !flag(process, "rdzv_endpoint") && !flag(process, "master_addr"));
+}
+
+// The srun that carries our own agents.
+bool carries_us(const TrainingProcess& process) {
+  return std::ranges::any_of(process.argv, [](std::string_view word) {
+    return word.substr(word.rfind('/') + 1) == "distdoctor";
+  });
+}
+
 // Which address it means is not compared: names have many spellings, and a mistake would harm.
-std::string process_objects(const NodeFacts& node, const std::string& port) {
+std::string process_objects(const NodeFacts& node, const Master& master) {
+  const std::string port = std::to_string(*master.port);
   for (const TrainingProcess& process : *node.processes) {
-    if (!process.our_network) continue;
+    if (!process.our_network || process.state == "Z" || carries_us(process)) continue;
+    if (!process.env.known()) return "the environment of " + name_of(node, process) + " is unseen";
+    if (node.host != master.node && meets_at_home(process)) continue;
     const bool said = std::ranges::any_of(
         process.argv, [&](const std::string& word) { return names(word, port); });
     if (said) return name_of(node, process) + " has the port in its arguments";
-    if (!process.env.known()) return "the environment of " + name_of(node, process) + " is unseen";
-    const auto setting = process.env->find("MASTER_PORT");
-    if (setting != process.env->end() && setting->second == port) {
-      return name_of(node, process) + " has the port in its environment";
+    for (const char* name : {"MASTER_PORT", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT"}) {
+      const std::string* value = variable(process, name);
+      if (value != nullptr && names(*value, port)) {
+        return name_of(node, process) + " has the port in its environment";
+      }
+    }
+    if (!says_another_port(process, port)) {
+      return name_of(node, process) + " may be about to use it";
     }
   }
   return {};
@@ -60,7 +145,7 @@ std::string node_objects(const NodeFacts& node, const Master& master) {
   if (!node.reached) return node.host + " was not reached";
   if (!node.processes.known()) return "the processes of " + node.host + " are unseen";
   if (!node.sockets.known()) return "the sockets of " + node.host + " are unseen";
-  const std::string objection = process_objects(node, std::to_string(*master.port));
+  const std::string objection = process_objects(node, master);
   return objection.empty() ? socket_objects(node, master) : objection;
 }
 

@@ -239,7 +239,8 @@ const std::vector<CheckCase> cases = {
     {"near miss: what an earlier job left behind",
      [](World& w) {
        set_master(w, "node1", "node1");
-       add_rank(w, 0, 0, {}, [](TrainingProcess& p) { p.orphan = true; });
+       add_rank(w, 0, 0, {{"TORCHELASTIC_RUN_ID", "old"}},
+                [](TrainingProcess& p) { p.orphan = true; });
      }},
     {"near miss: the name is 127.0.1.1 on rank 0's own node",
      [](World& w) {

@@ -36,6 +36,16 @@ Connection client(TcpState state, std::optional<Owner> owner = {}) {
 }
 void left_behind(TrainingProcess& process) {
   process.orphan = true;
+  process.age_s = 7300;
+}
+// Who opens a TCPStore connects to it.
+Connection own_client(const Owner& owner) {
+  return {.state = TcpState::established,
+          .local = addr("10.10.0.10"),
+          .local_port = 40000,
+          .remote = addr("10.10.0.10"),
+          .remote_port = 29500,
+          .owner = owner};
 }
 
 const std::string kMovedOn = "*: MASTER_PORT=29501";
@@ -56,6 +66,22 @@ Verdict held(const char* code,
           .evidence = {"node0 port 29500: " + std::string(more) + ", not free, or rank 0's own; " +
                        ss + " sport = :29500"},
           .fixes = {fix}};
+}
+Verdict perhaps(const std::string& who, const std::string& fix = kMovedOn) {
+  Verdict verdict = held("rendezvous-port-in-use",
+                         "held by " + who + ": as it should be if that is rank 0 of this job", fix,
+                         possible, ("held by " + who).c_str());
+  verdict.severity = notice;
+  return verdict;
+}
+Verdict stale() {
+  Verdict verdict =
+      held("rendezvous-port-stale", "an earlier job's rank 0 still holds MASTER_PORT 29500",
+           "node0: ps -o pid,ppid,lstart,args -p 4000", likely,
+           "pid 4000, python3 train.py (user ann, for 2 h), its launcher is gone, "
+           "no rank is connected");
+  verdict.fixes.push_back("node0: kill 4000");
+  return verdict;
 }
 Verdict full(const std::string& seen, const std::string& fix) {
   return {.code = "rendezvous-accept-queue-full",
@@ -81,6 +107,44 @@ const std::vector<CheckCase> cases = {
            kMovedOn,
            proved,
            ("held by " + kHttp).c_str())}},
+    {"a script that starts its ranks itself: its store has its own client",
+     [](World& w) {
+       listen(w, listener(owner(77, "python3 train.py")));
+       connected(w, own_client(owner(77, "python3 train.py")));
+     },
+     {perhaps("pid 77, python3 train.py (user bob, for 2 h)")}},
+    {"a rank that torch's own mp.spawn started",
+     [](World& w) { listen(w, listener(owner(77, "python3 -c x --multiprocessing-fork"))); },
+     {perhaps("pid 77, python3 -c x --multiprocessing-fork (user bob, for 2 h)")}},
+    {"another program's connection to it makes no store",
+     [](World& w) {
+       listen(w, listener(owner(77, "python3 -m http.server 29500")));
+       connected(w, own_client(owner(78, "curl")));
+     },
+     {held("rendezvous-port-in-use",
+           "MASTER_PORT 29500 on node0 is held by " + kHttp,
+           kMovedOn,
+           proved,
+           ("held by " + kHttp).c_str())}},
+    {"a stranger that another node talks with, perhaps a proxy of the job",
+     [](World& w) {
+       listen(w, listener(owner(77, "docker-proxy")));
+       connected(w, client(TcpState::established));
+     },
+     {perhaps("pid 77, docker-proxy (user bob, for 2 h)")}},
+    {"python, and its connections were cut off",
+     [](World& w) {
+       listen(w, listener(owner(77, "python3 train.py")));
+       World::change(w.node(0).sockets, [](SocketFacts& s) { s.truncated = true; });
+     },
+     {perhaps("pid 77, python3 train.py (user bob, for 2 h)", "*: (manual)")}},
+    {"hidden, and its connections were cut off",
+     [](World& w) {
+       listen(w, listener({}));
+       World::change(w.node(0).sockets, [](SocketFacts& s) { s.truncated = true; });
+     },
+     {},
+     {"node0 sockets.29500.owner"}},
     {"the next free port: not 29501, and none of the ephemeral ones",
      [](World& w) {
        listen(w, listener(owner(77, "nc -l 29500")));
@@ -162,12 +226,19 @@ const std::vector<CheckCase> cases = {
        add_rank(w, 0, 0, {}, left_behind);
        listen(w, listener(owner(4000, "python3 train.py", "ann")));
      },
-     {held("rendezvous-port-stale",
-           "an earlier job's rank 0 still holds MASTER_PORT 29500",
-           "node0: kill 4000",
-           likely,
-           "pid 4000, python3 train.py (user ann, for 2 h), its launcher is gone, no rank is "
-           "connected")}},
+     {stale()}},
+    {"the same a moment after its torchrun died",
+     [](World& w) {
+       add_rank(w, 0, 0, {{"TORCHELASTIC_RUN_ID", "old"}},
+                [](TrainingProcess& p) { p.orphan = true; });
+       listen(w, listener(owner(4000, "python3 train.py", "ann")));
+     },
+     {stale()}},
+    {"near miss: started two minutes ago, by a shell that has ended",
+     [](World& w) {
+       add_rank(w, 0, 0, {}, [](TrainingProcess& p) { p.orphan = true; });
+       listen(w, listener(owner(4000, "python3 train.py", "ann")));
+     }},
     {"near miss: orphaned, but another rank of its job waits elsewhere",
      [](World& w) {
        add_rank(w, 0, 0, {}, left_behind);
@@ -199,6 +270,13 @@ const std::vector<CheckCase> cases = {
            proved,
            "a connection to 10.10.0.12 port 22 by pid 88, ssh node2 (user ann, for 2 h)",
            "ss -tnp")}},
+    {"near miss: the server may be among what was cut off",
+     [](World& w) {
+       connected(w, client(TcpState::established, owner(88, "ssh node2", "ann")));
+       World::change(w.node(0).sockets, [](SocketFacts& s) { s.truncated = true; });
+     },
+     {},
+     {"node0 sockets.29500"}},
     {"near miss: what is left of closed connections",
      [](World& w) {
        connected(w, client(TcpState::time_wait));

@@ -3,7 +3,9 @@
 #include "checks/rendezvous/jobs.h"
 #include "support/check_cases.h"
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace distdoctor::testing {
@@ -249,12 +251,12 @@ const std::vector<CheckCase> cases = {
             "10.10.0.10",
             {"node0"},
             "host unreachable (no ARP answer from 10.10.0.10) while our own listener was there"},
-           {1, 2, 3}, {"node1: (manual)"});
-       made.evidence[0] =
-           "node1 dial 10.10.0.10:29500: host unreachable (no ARP answer from 10.10.0.10) while "
-           "our "
-           "own listener was there, not a connection; ip route get 10.10.0.10; ping -c 1 "
-           "10.10.0.10; ip neigh show 10.10.0.10";
+           {1, 2, 3}, {"node1: (manual)", "node2: (manual)", "node3: (manual)"});
+       const std::string before = "nc -vz -w 3 10.10.0.10 29500";
+       for (std::string& row : made.evidence) {
+         row.replace(row.find(before), before.size(),
+                     "ip route get 10.10.0.10; ping -c 1 10.10.0.10; ip neigh show 10.10.0.10");
+       }
        return std::vector<Verdict>{made};
      }()},
 
@@ -392,6 +394,34 @@ TEST_CASE("what else is silent is no firewall") {
     CHECK(judge.findings()[0].code == "rendezvous-port-unreachable");
     CHECK_MESSAGE(judge.findings()[0].summary.find(says) != std::string::npos,
                   judge.findings()[0].summary);
+  }
+}
+
+TEST_CASE("each sender has its own reason, and its own fix") {
+  const Check& check = find_check("rendezvous/port_reachable");
+  World world;
+  fail(world, {1, 2}, Outcome::timed_out);
+  fail(world, {3}, Outcome::host_unreachable);
+  for (const std::size_t node : {1U, 2U}) {
+    World::change(world.node(node).kernel, [](KernelNet& k) {
+      k.conntrack_count = 65536;
+      k.conntrack_max = 65536;
+    });
+  }
+  Judge judge(check.codes);
+  check.run({.cluster = world.cluster, .expect = world.expect}, judge);
+  REQUIRE(judge.findings().size() == 3);
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"node3 cannot reach MASTER_ADDR 10.10.0.10: host unreachable", "node3"},
+      {"node1 cannot reach MASTER_ADDR 10.10.0.10: the connection tracking table of node1",
+       "node1"},
+      {"node2 cannot reach MASTER_ADDR 10.10.0.10: the connection tracking table of node2",
+       "node2"}};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Finding& finding = judge.findings()[i];
+    CHECK_MESSAGE(finding.summary.starts_with(expected[i].first), finding.summary);
+    REQUIRE(finding.fix.size() == 1);
+    CHECK(finding.fix[0].node == expected[i].second);
   }
 }
 

@@ -92,7 +92,7 @@ struct OrphanRow {
   std::string init;
   machine::Process parent;
   machine::Process worker;
-  bool ignores_hangup;
+  bool meant_to_stay;
   bool orphan;
 };
 
@@ -108,7 +108,7 @@ const std::vector<OrphanRow> kOrphans = {
      process(9, 5, {"python3"}, kElastic), false, true},
     {"a shell that ssh left", "systemd", process(5, 1, {"sshd"}),
      process(9, 1, {"python3"}, kRank0), false, true},
-    {"left on purpose with nohup", "systemd", process(5, 1, {"sshd"}),
+    {"a unit that systemd started, or left with nohup", "systemd", process(5, 1, {"sshd"}),
      process(9, 1, {"python3"}, kRank0), true, false},
     {"below a shell", "systemd", process(5, 1, {"bash"}), process(9, 5, {"python3"}, kRank0), false,
      false},
@@ -174,7 +174,7 @@ TEST_CASE("whose launcher is gone") {
     CAPTURE(row.name);
     const machine::Processes processes{.all = {process(1, 0, {row.init}), row.parent, row.worker},
                                        .whole_machine = true};
-    CHECK(is_orphan(row.worker, ProcessRole::worker, processes, row.ignores_hangup) == row.orphan);
+    CHECK(is_orphan(row.worker, ProcessRole::worker, processes, row.meant_to_stay) == row.orphan);
   }
 }
 
@@ -196,6 +196,26 @@ TEST_CASE("libraries in a memory map") {
   CHECK(parse_ignores_hangup("SigIgn:\t0000000000000001\n"));
   CHECK_FALSE(parse_ignores_hangup("SigIgn:\t0000000001001000\n"));
   CHECK_FALSE(parse_ignores_hangup(""));
+  CHECK(parse_session("9 (a b) c) S 1 7 8 0 -1") == 8);
+  CHECK_FALSE(parse_session("9 (python3) S 1").has_value());
+  CHECK_FALSE(parse_session("").has_value());
+}
+
+TEST_CASE("a rank that init took is a rest, unless it leads its own session as a unit does") {
+  for (const int session : {7, 40}) {
+    CAPTURE(session);
+    auto captured = training_node();
+    add_process(captured, process(40, 1, {"python3", "train.py"}, kRank0));
+    captured.files["/proc/self"].link = "5";
+    auto& stat = captured.files["/proc/40/stat"].text;
+    stat.replace(stat.find(" 7 7 "), 5, " 7 " + std::to_string(session) + " ");
+    NodeFacts node;
+    collect_processes(*machine::Machine::captured(captured), {}, node);
+    REQUIRE(node.processes.known());
+    const auto rank = std::ranges::find(*node.processes, 40, &TrainingProcess::pid);
+    REQUIRE(rank != node.processes->end());
+    CHECK(rank->orphan == (session == 7));
+  }
 }
 
 TEST_CASE("the training processes of a captured node, without us, ours and data loaders") {

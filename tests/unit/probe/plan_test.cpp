@@ -238,6 +238,14 @@ Connection connection(TcpState state, std::uint16_t local, std::uint16_t remote)
   return {.state = state, .local = {}, .local_port = local, .remote = {}, .remote_port = remote};
 }
 
+using Variables = std::map<std::string, std::string>;
+
+TrainingProcess agent(const std::vector<std::string>& argv, const Variables& env = {}) {
+  TrainingProcess process{.pid = 7, .role = ProcessRole::agent, .argv = argv};
+  process.env = env;
+  return process;
+}
+
 TEST_CASE("when the job's own port may be bound") {
   struct Row {
     const char* name;
@@ -276,6 +284,79 @@ TEST_CASE("when the job's own port may be bound") {
       {"a worker whose environment cannot be read",
        [](ClusterFacts& c) { process(c, {.pid = 7, .env = Unknown{.kind = Why::denied}}); },
        "the environment of process 7 on node1 is unseen"},
+      {"a torchrun with all its defaults, before its workers start",
+       [](ClusterFacts& c) {
+         process(c, agent({"torchrun", "--nnodes", "2", "--master_addr", "node0", "t.py"}));
+       },
+       "process 7 on node1 may be about to use it"},
+      {"c10d with its default port",
+       [](ClusterFacts& c) {
+         c.predicted.master->port = std::uint16_t{29400};
+         process(c, agent({"torchrun", "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node0",
+                           "t.py"}));
+       },
+       "process 7 on node1 may be about to use it"},
+      {"a port by PET_MASTER_PORT",
+       [](ClusterFacts& c) {
+         process(c, agent({"torchrun", "--nnodes=2", "t.py"}, {{"PET_MASTER_PORT", "29500"}}));
+       },
+       "process 7 on node1 has the port in its environment"},
+      {"a torchrun with another port",
+       [](ClusterFacts& c) {
+         process(c, agent({"torchrun", "--nnodes=2", "--master-port", "29501", "t.py"}));
+       },
+       ""},
+      {"a torchrun with another endpoint",
+       [](ClusterFacts& c) {
+         process(c, agent({"torchrun", "--nnodes=2", "--rdzv_endpoint", "node0:1234", "t.py"}));
+       },
+       ""},
+      {"a torchrun with its default, which is not ours",
+       [](ClusterFacts& c) {
+         c.predicted.master->port = std::uint16_t{4000};
+         process(c, agent({"torchrun", "--nnodes=2", "t.py"}));
+       },
+       ""},
+      {"a torchrun for its own node",
+       [](ClusterFacts& c) { process(c, agent({"torchrun", "--nproc_per_node=8", "t.py"})); }, ""},
+      {"a torchrun for one node, on the master",
+       [](ClusterFacts& c) {
+         c.nodes[0].processes =
+             std::vector<TrainingProcess>{agent({"torchrun", "--nproc_per_node=8", "t.py"})};
+       },
+       "process 7 on node0 may be about to use it"},
+      {"a worker that meets at home",
+       [](ClusterFacts& c) {
+         process(c, {.pid = 7,
+                     .env = Variables{{"MASTER_ADDR", "localhost"}, {"MASTER_PORT", "29500"}}});
+       },
+       ""},
+      {"a worker that says no port",
+       [](ClusterFacts& c) { process(c, {.pid = 7, .env = Variables{{"SLURM_PROCID", "1"}}}); },
+       "process 7 on node1 may be about to use it"},
+      {"an srun of who knows what",
+       [](ClusterFacts& c) {
+         TrainingProcess srun = agent({"/usr/bin/srun", "train.sh"});
+         srun.role = ProcessRole::launcher;
+         process(c, srun);
+       },
+       "process 7 on node1 may be about to use it"},
+      {"an srun with another port",
+       [](ClusterFacts& c) {
+         TrainingProcess srun = agent({"/usr/bin/srun", "train.sh"}, {{"MASTER_PORT", "29501"}});
+         srun.role = ProcessRole::launcher;
+         process(c, srun);
+       },
+       ""},
+      {"the srun that carries our agents",
+       [](ClusterFacts& c) {
+         TrainingProcess srun = agent({"srun", "--overlap", "/opt/bin/distdoctor", "agent"});
+         srun.role = ProcessRole::launcher;
+         process(c, srun);
+       },
+       ""},
+      {"a zombie",
+       [](ClusterFacts& c) { process(c, {.pid = 7, .state = "Z", .env = Variables{}}); }, ""},
       {"processes unseen", [](ClusterFacts& c) { c.nodes[1].processes = Unknown{}; },
        "the processes of node1 are unseen"},
       {"sockets unseen", [](ClusterFacts& c) { c.nodes[0].sockets = Unknown{}; },
