@@ -92,13 +92,6 @@ inline bool inherited(const std::vector<TrainingProcess>& all, const TrainingPro
   return false;
 }
 
-// torchrun says both; then the job lives on this node alone, whatever its MASTER_ADDR.
-inline bool alone_on_its_node(const TrainingProcess& process) {
-  const auto here = number(process, "LOCAL_WORLD_SIZE");
-  return (here && here == number(process, "WORLD_SIZE")) ||
-         number(process, "GROUP_WORLD_SIZE") == 1;
-}
-
 inline void add_ranks(const std::vector<NodeFacts>& nodes,
                       const NodeFacts& node,
                       std::vector<Rank>& ranks) {

@@ -229,9 +229,12 @@ void report_wrong_service(const Case& c, const Readings& readings, Judge& judge)
 
 // --- nobody listens ---
 
-// The rank of the job that has waited longest, on any node.
-std::optional<Rank> longest_waiting(const Case& c) {
-  const auto ranks = ranks_of_the_job(c);
+// The rank of the job that has waited longest for this master, on any node.
+std::optional<Rank> longest_waiting(const Case& c, const NodeFacts& master) {
+  const auto places = by_place(c.cluster, ranks_of_the_job(c));
+  const auto here = places.find(master.host);
+  if (here == places.end()) return std::nullopt;
+  const auto& ranks = here->second;
   if (ranks.empty()) return std::nullopt;
   return std::ranges::max(ranks, {}, [](const Rank& rank) { return rank.process->age_s; });
 }
@@ -255,7 +258,7 @@ void report_not_up(const Case& c, const Readings& readings, Judge& judge) {
   if (judge.see(*first.target, "sockets", first.target->sockets) == nullptr) return;
   if (judge.see(*first.target, "processes", first.target->processes) == nullptr) return;
   const TrainingProcess* host = host_of(*first.target);
-  const auto waiting = longest_waiting(c);
+  const auto waiting = longest_waiting(c, *first.target);
   const bool stuck = host == nullptr && waiting && waiting->process->age_s >= kStartMayTakeS;
   const std::string port = fmt::to_string(first.dial->port);
   std::string summary =

@@ -6,6 +6,8 @@
 #include "where.h"
 
 #include <iterator>
+#include <map>
+#include <set>
 
 namespace distdoctor::checks {
 
@@ -49,10 +51,38 @@ inline std::vector<Rank> ranks_at(const ClusterFacts& cluster, std::uint16_t por
   return ranks;
 }
 
+// Ranks that meet at a place, by the place: a peer's name, else an address.
+inline std::map<std::string, std::vector<Rank>> by_place(const ClusterFacts& cluster,
+                                                         const std::vector<Rank>& ranks) {
+  std::map<std::string, std::vector<Rank>> places;
+  for (const Rank& rank : ranks) {
+    const auto master = variable(*rank.process, "MASTER_ADDR");
+    places[master ? leads(cluster.nodes, *rank.node, *master).to : ""].push_back(rank);
+  }
+  return places;
+}
+
+inline bool whole(const std::vector<Rank>& ranks) {
+  std::set<std::string> numbers;
+  for (const Rank& rank : ranks) numbers.insert(variable(*rank.process, "RANK").value_or(""));
+  return fmt::to_string(numbers.size()) == variable(*ranks.front().process, "WORLD_SIZE");
+}
+
+// A job with all its ranks that meets at another peer, at the same customary port, is another one;
+// so is one for a single node.
 inline std::vector<Rank> ranks_of_the_job(const Case& c) {
   const Master* master = master_of(c);
   if (master == nullptr || !master->port) return {};
-  return ranks_at(c.cluster, *master->port);
+  auto ranks = ranks_at(c.cluster, *master->port);
+  if (c.cluster.nodes.size() < 2) return ranks;
+  std::erase_if(ranks, [](const Rank& rank) { return alone_on_its_node(*rank.process); });
+  std::vector<Rank> of_the_job;
+  for (const auto& [place, part] : by_place(c.cluster, ranks)) {
+    const bool elsewhere =
+        !master->node.empty() && place != master->node && find_node(c.cluster, place) != nullptr;
+    if (!elsewhere || !whole(part)) std::ranges::copy(part, std::back_inserter(of_the_job));
+  }
+  return of_the_job;
 }
 
 // These have a launcher for as long as they live. Who sets RANK by hand may have started this one

@@ -25,6 +25,17 @@ inline bool for_one_node(const Launch& launch) {
          (starts_ranks_of_a_node(launch) && launch.nnodes_max && *launch.nnodes_max <= 1);
 }
 
+// torchrun tells its workers how many they are here, and how many nodes there are.
+inline bool alone_on_its_node(const TrainingProcess& process) {
+  if (!process.env.known()) return false;
+  const auto& env = *process.env;
+  const auto nodes = env.find("GROUP_WORLD_SIZE");
+  const auto here = env.find("LOCAL_WORLD_SIZE");
+  const auto all = env.find("WORLD_SIZE");
+  return (nodes != env.end() && nodes->second == "1") ||
+         (here != env.end() && all != env.end() && here->second == all->second);
+}
+
 // A peer, by its name as given, or what no peer has: an address, or a name that nobody looked up.
 struct Leads {
   std::string to = {};

@@ -150,12 +150,14 @@ NUMBERING = [
     Fault("node-rank-expanded", (), "env-node-rank-expanded",
           job=Job("torchrun", args=(*TORCHRUN, "--node_rank", "0"), deadline=12), cure_args=TORCHRUN,
           **batch('srun bash -c "%s"' % RUN % "$SLURM_NODEID")),
-    Fault("torchrun-per-task", (), "env-torchrun-per-task", job=None, **batch("srun %s" % RUN % "$SLURM_NODEID", 2)),
+    Fault("torchrun-per-task", (), "env-torchrun-per-task", job=None,
+          cure_files=batch("srun %s" % RUN % "$SLURM_NODEID")["files"], **batch("srun %s" % RUN % "$SLURM_NODEID", 2)),
     Fault("nnodes-differs", (), "env-nnodes-differs",
           job=Job("torchrun", args=(*TORCHRUN, "--nnodes", "3"), deadline=12), cure_args=TORCHRUN,
-          check=command("torchrun", "--nnodes", "3", *TORCHRUN[2:6], "0", *TORCHRUN[8:], "train.py")),
+          check=command("torchrun", "--nnodes", "3", *TORCHRUN[2:5], "0", *TORCHRUN[6:], "train.py")),
     Fault("launcher-conflict", (), "env-launcher-conflict", job=None,
-          check=command("env", "SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=0", "WORLD_SIZE=2", "python3", "train.py")),
+          check=command("env", "MASTER_ADDR=node0", "MASTER_PORT=29500", "SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=0",
+                        "WORLD_SIZE=2", "python3", "train.py")),
     Fault("same-hostname", ("fault node1 hostname node0",), "env-same-hostname", job=None),
 ]
 

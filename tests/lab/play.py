@@ -155,6 +155,8 @@ def apply_fix(lab, row, job, finding, result):
             done = True
     if not done:
         cells.append("manual")
+        for name, text in row.cure_files.items():
+            lab.write_shared(name, text)
         job = cured(lab, row, job) if job else lab.apply(row.cure)
     result.fix = "; ".join(cells)
     with open(lab.path("fix.txt"), "w") as f:

@@ -18,6 +18,7 @@ class Fault:
     cure: tuple = ("heal all",)  # what a person does where the printed fix is manual; proves the fault, too
     cure_job: dict = dataclasses.field(default_factory=dict)  # the cure in the job's environment
     cure_args: tuple = ()  # the cure in torchrun's arguments
+    cure_files: dict = dataclasses.field(default_factory=dict)  # the cure in the shared folder
     closed: tuple = ()  # (from, to, port): must still be closed after the fix
     files: dict = dataclasses.field(default_factory=dict)  # in the lab's shared folder, {shared} in `check`
     nets: tuple = ("10.10.0", "10.20.0")

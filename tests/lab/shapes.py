@@ -69,6 +69,11 @@ SHAPES = [
     Shape("healthy-non-root", user="lab"),
     Shape("healthy-policy-rules", ("fault node1 policy-rule 192.0.2.0/24",)),
     Shape("healthy-running-job", job=Job(env={"JOB_STAY": "1"}), live=True, check=("--peers", "node0,node1")),
+    Shape("healthy-jobs-of-one-node", live=True, check=("--peers", "node0,node1"),
+          job=Job(env={"JOB_STAY": "1", "MASTER_ADDR": "localhost", "WORLD_SIZE": "1", "RANK": "0"})),
+    Shape("healthy-torchruns-of-one-node", live=True, check=("--peers", "node0,node1"),
+          job=Job("torchrun", args=("--nproc_per_node", "2", "--monitor_interval", "1"), env={"JOB_STAY": "1"},
+                  deadline=25)),
     Shape("healthy-rank0-late", job=Job(ranks=(1,)), late=(0,), check=("--peers", "node0,node1")),
     Shape("healthy-workers-late", job=Job(ranks=(0,)), late=(1,), check=("--peers", "node0,node1")),
 ]

@@ -78,9 +78,8 @@ bool whole_job(const Processes& on_a_node) {
   std::optional<int> size;
   for (const Seen& seen : on_a_node) {
     const TrainingProcess& process = *seen.process;
+    if (alone_on_its_node(process)) return true;
     const auto world = parse_int<int>(text_of(process, "WORLD_SIZE"));
-    if (text_of(process, "GROUP_WORLD_SIZE") == "1") return true;
-    if (world && world == parse_int<int>(text_of(process, "LOCAL_WORLD_SIZE"))) return true;
     if (!world || (size && size != world)) return false;
     size = world;
     if (const auto rank = parse_int<int>(text_of(process, "RANK"))) ranks.insert(*rank);

@@ -34,6 +34,13 @@ void add_rank(
   World::change(w.node(index).processes, [&](auto& all) { all.push_back(process); });
 }
 
+// Both ranks of a job that needs no other node, at the customary port; by torchrun or by hand.
+inline void add_one_node_job(World& w, std::size_t index, bool by_torchrun) {
+  std::map<std::string, std::string> env = {{"MASTER_ADDR", "127.0.0.1"}, {"WORLD_SIZE", "2"}};
+  if (by_torchrun) env["LOCAL_WORLD_SIZE"] = "2";
+  for (const int rank : {0, 1}) add_rank(w, index, rank, env);
+}
+
 // What `name` resolves to on a node; no address: it does not.
 inline void resolve_to(World& w,
                        std::size_t index,

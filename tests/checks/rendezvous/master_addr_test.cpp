@@ -236,6 +236,18 @@ const std::vector<CheckCase> cases = {
        set_master(w, "node1", "node1");
        add_rank(w, 0, 0, {{"MASTER_PORT", "29511"}});
      }},
+    {"near miss: rank 0 of jobs for one node, at the same port",
+     [](World& w) {
+       set_master(w, "node1", "node1");
+       add_one_node_job(w, 2, true);
+       add_one_node_job(w, 2, false);
+     }},
+    {"near miss: rank 0 of a job of two other nodes, at the same port",
+     [](World& w) {
+       set_master(w, "node1", "node1");
+       add_rank(w, 2, 0, {{"MASTER_ADDR", "node2"}, {"WORLD_SIZE", "2"}});
+       add_rank(w, 3, 1, {{"MASTER_ADDR", "node2"}, {"WORLD_SIZE", "2"}});
+     }},
     {"near miss: what an earlier job left behind",
      [](World& w) {
        set_master(w, "node1", "node1");

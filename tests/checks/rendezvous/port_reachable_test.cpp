@@ -299,6 +299,19 @@ const std::vector<CheckCase> cases = {
              "rank 0 is not up: rank 1 on node1 waits for 120 s, nobody on node0 opens port 29500",
              {1, 2, 3},
              {"node0: (manual)"})}},
+    {"jobs for one node run at the same port, and wait for nobody",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused);
+       add_one_node_job(w, 1, true);
+       add_one_node_job(w, 2, false);
+     },
+     {not_up(notice, "nobody listens there yet", {1, 2, 3})}},
+    {"so does a rank that waits for another master",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused);
+       add_rank(w, 3, 1, {{"MASTER_ADDR", "node2"}});
+     },
+     {not_up(notice, "nobody listens there yet", {1, 2, 3})}},
     {"whether somebody listens there is unseen: a gap, and no finding",
      [](World& w) {
        fail(w, {1, 2, 3}, Outcome::refused);
