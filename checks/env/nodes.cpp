@@ -125,6 +125,7 @@ Finding numbers_differ(const Launch& launch, int peers) {
         "env-nnodes-differs",
         fmt::format("the launch line makes each of {} nodes a job of its own", peers));
     finding.severity = Severity::degraded;
+    finding.certainty = Certainty::possible;
     finding.symptom = Symptom::wrong_result;
     return finding;
   }
@@ -135,6 +136,7 @@ Finding numbers_differ(const Launch& launch, int peers) {
           ? fmt::format("the launch line is for {} nodes; {} of them were named", least, peers)
           : fmt::format("the launch line is for {} nodes, but {} are named", *launch.nnodes_max,
                         peers));
+  finding.certainty = Certainty::likely;
   finding.severity = Severity::notice;  // to look at a part of a job, or of a cluster, is no fault
   return finding;
 }
@@ -148,7 +150,6 @@ void judge_nodes_named(const Case& c, Judge& judge) {
       continue;
     if (*launch.nnodes_min <= peers && peers <= *launch.nnodes_max) continue;
     Finding finding = numbers_differ(launch, peers);
-    finding.certainty = Certainty::possible;
     add_launch(c, launch, "--nnodes", fmt::to_string(*launch.nnodes_max),
                fmt::format("{}, as many as --peers names", peers), finding);
     finding.fix = {

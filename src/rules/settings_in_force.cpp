@@ -1,5 +1,6 @@
 #include <distdoctor/facts.h>
 
+#include "rules/launch/live_job.h"
 #include "rules/predict.h"
 
 #include <algorithm>
@@ -31,10 +32,17 @@ bool same_or_unsaid(const JobSpec& job, const TrainingProcess& process, const st
          said->second.value == seen->second;
 }
 
+// What an earlier job left behind, or a job that lives on this node alone.
+bool of_another_job(const JobSpec& job, const NodeFacts& node, const TrainingProcess& process) {
+  const bool rest = process.orphan && !job.settings.contains("MASTER_ADDR");
+  return rest || process.state == "Z" || (job.peers.size() > 1 && job_of_one_node(node, process));
+}
+
 // A rank of this job, as far as one can tell: it meets the others at the same place.
-bool of_this_job(const JobSpec& job, const TrainingProcess& process) {
+bool of_this_job(const JobSpec& job, const NodeFacts& node, const TrainingProcess& process) {
   return process.role == ProcessRole::worker && process.our_network && process.env.known() &&
-         same_or_unsaid(job, process, "MASTER_ADDR") && same_or_unsaid(job, process, "MASTER_PORT");
+         same_or_unsaid(job, process, "MASTER_ADDR") &&
+         same_or_unsaid(job, process, "MASTER_PORT") && !of_another_job(job, node, process);
 }
 
 // What all ranks of a node agree on; what they differ in is a matter of ranks.
@@ -43,7 +51,7 @@ Settings of_processes(const JobSpec& job, const NodeFacts& node) {
   std::set<std::string> differing;
   if (!node.processes.known()) return settings;
   for (const TrainingProcess& process : *node.processes) {
-    if (!of_this_job(job, process)) continue;
+    if (!of_this_job(job, node, process)) continue;
     const Origin origin{.source = Source::process,
                         .node = node.host,
                         .where = "pid " + std::to_string(process.pid)};

@@ -88,21 +88,6 @@ bool whole_job(const Processes& on_a_node) {
          *ranks.rbegin() == *size - 1;
 }
 
-void drop_jobs_of_one_node(Processes& all) {
-  std::map<std::string, Processes> jobs;
-  const auto key = [](const Seen& seen) {
-    return std::to_string(seen.process->uid) + " " + seen.node->host + " " + seen.master + " " +
-           text_of(*seen.process, "TORCHELASTIC_RUN_ID");
-  };
-  for (const Seen& seen : all) {
-    if (seen.process->role == ProcessRole::worker) jobs[key(seen)].push_back(seen);
-  }
-  std::erase_if(jobs, [](const auto& job) { return !whole_job(job.second); });
-  std::erase_if(all, [&](const Seen& seen) {
-    return seen.process->role == ProcessRole::worker && jobs.contains(key(seen));
-  });
-}
-
 // --- one of the others ---
 
 // The master with the most workers; the first of equals.
@@ -231,9 +216,26 @@ std::optional<int> count_workers(const Processes& workers) {
 
 }  // namespace
 
+bool job_of_one_node(const NodeFacts& node, const TrainingProcess& process) {
+  if (process.role != ProcessRole::worker || !node.processes.known()) return false;
+  const std::string master = master_of(process);
+  const std::string run = text_of(process, "TORCHELASTIC_RUN_ID");
+  Processes same;
+  for (const TrainingProcess& other : *node.processes) {
+    const bool living = other.role == ProcessRole::worker && other.state != "Z";
+    if (living && other.uid == process.uid && master_of(other) == master &&
+        text_of(other, "TORCHELASTIC_RUN_ID") == run) {
+      same.push_back({&node, &other, master});
+    }
+  }
+  return whole_job(same);
+}
+
 LiveJob live_job(const std::vector<NodeFacts>& nodes, const Settings& known) {
   Processes all = alive(nodes, known);
-  if (nodes.size() > 1) drop_jobs_of_one_node(all);
+  if (nodes.size() > 1) {
+    std::erase_if(all, [](const Seen& seen) { return job_of_one_node(*seen.node, *seen.process); });
+  }
   const std::string master = busiest_master(all);
   LiveJob job;
   Processes workers;

@@ -21,4 +21,7 @@ struct LiveJob {
 // whole on one of them: its loopback master is none of the others' business.
 LiveJob live_job(const std::vector<NodeFacts>& nodes, const Settings& known);
 
+// A worker whose job has all its ranks on this node, as torchrun says or as they are numbered.
+bool job_of_one_node(const NodeFacts& node, const TrainingProcess& process);
+
 }  // namespace distdoctor::rules

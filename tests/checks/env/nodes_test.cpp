@@ -29,7 +29,7 @@ Verdict differs(const std::string& says,
                 const std::string& nodes) {
   return {.code = "env-nnodes-differs",
           .severity = severity,
-          .certainty = possible,
+          .certainty = severity == notice ? likely : possible,
           .symptom = symptom,
           .says = says,
           .evidence = {said_row("--nnodes", nodes, "4, as many as --peers names")},

@@ -118,6 +118,23 @@ TEST_CASE("settings_in_force: what the ranks of this job have on this node") {
         Origin{.source = Source::process, .node = "node1", .where = "pid 7"});
 }
 
+TEST_CASE("settings_in_force: not what a job of this node alone has, nor a rest") {
+  const JobSpec job{.peers = {"node0", "node1"}};
+  NodeFacts node{.host = "node1", .reached = true};
+  const auto lone = [](const char* rank, const char* size) {
+    return worker(7, {{"MASTER_ADDR", "localhost"}, {"RANK", rank}, {"WORLD_SIZE", size}});
+  };
+  node.processes = std::vector<TrainingProcess>{lone("1", "2")};
+  CHECK(rules::settings_in_force(job, node).contains("MASTER_ADDR"));
+  node.processes = std::vector<TrainingProcess>{lone("1", "2"), lone("0", "2")};
+  CHECK(rules::settings_in_force(job, node).empty());
+  CHECK_FALSE(rules::settings_in_force({.peers = {"node1"}}, node).empty());
+  TrainingProcess rest = lone("1", "2");
+  rest.orphan = true;
+  node.processes = std::vector<TrainingProcess>{rest};
+  CHECK(rules::settings_in_force(job, node).empty());
+}
+
 TEST_CASE("predict: a healthy cluster") {
   ClusterFacts cluster = healthy_cluster(4);
   cluster.job.gloo = Use::yes;
