@@ -3,6 +3,7 @@
 
 #include <distdoctor/judge.h>
 #include <distdoctor/quote.h>
+#include <distdoctor/setting_text.h>
 #include <distdoctor/views.h>
 
 #include <fmt/format.h>
@@ -34,9 +35,7 @@ inline const Launch* srun_above(const std::vector<Launch>& launches, const Launc
 // To see the call again: of a process, of a script, of what was typed.
 inline std::string seen_again(const Launch& launch) {
   const std::string& where = launch.origin.where;
-  if (where.starts_with("pid ")) {
-    return fmt::format("tr '\\0' ' ' < /proc/{}/cmdline", where.substr(4));
-  }
+  if (const auto pid = pid_in(where)) return fmt::format("tr '\\0' ' ' < /proc/{}/cmdline", *pid);
   const auto colon = where.rfind(':');
   const std::string_view name = launch.kind == LauncherKind::srun ? "srun" : "node";
   if (colon == std::string::npos || colon == 0) return fmt::format("history | grep {}", name);

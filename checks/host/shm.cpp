@@ -116,6 +116,11 @@ std::int64_t good_size(std::int64_t need) {
   return std::max(std::int64_t{1}, (2 * need + kGiB - 1) / kGiB);
 }
 
+// Else it is a folder of the file system around it, which no remount of /dev/shm changes.
+bool own_mount(const NodeFacts& node) {
+  return !node.shm->filesystem.empty();
+}
+
 Fix enlarge(const NodeFacts& node, std::int64_t need) {
   const std::string container = node.identity.known() ? node.identity->container : "";
   const std::int64_t size = good_size(need);
@@ -125,6 +130,10 @@ Fix enlarge(const NodeFacts& node, std::int64_t need) {
         "mount an emptyDir with `medium: Memory` and `sizeLimit: {}Gi` at /dev/shm", size);
   } else if (!container.empty()) {
     fix.text = fmt::format("start the container with --shm-size={}g, or with --ipc=host", size);
+  } else if (!own_mount(node)) {
+    fix.kind = Fix::Kind::shell;
+    fix.command = fmt::format("mount -t tmpfs -o mode=1777,size={}G tmpfs /dev/shm", size);
+    fix.text = "as root; /dev/shm is a plain folder here: for good a line in /etc/fstab";
   } else {
     fix.kind = Fix::Kind::shell;
     fix.command = fmt::format("mount -o remount,size={}G /dev/shm", size);
@@ -146,7 +155,8 @@ void judge_read_only(const Case& c, const NodeFacts& node, Judge& judge) {
   } else {
     finding.fix = {{.node = node.host,
                     .kind = Fix::Kind::shell,
-                    .command = "mount -o remount,rw /dev/shm",
+                    .command = own_mount(node) ? "mount -o remount,rw /dev/shm"
+                                               : "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
                     .text = "as root"}};
   }
   judge.report(std::move(finding));
@@ -230,7 +240,7 @@ void judge_stale(const Case& c, const NodeFacts& node, Judge& judge) {
                           fmt::format("{} NCCL segments that no process maps take {} of /dev/shm "
                                       "on {}",
                                       old.size(), mebibytes(bytes), node.host));
-  const bool in_the_way = node.shm->free < need_of(c, node);
+  const bool in_the_way = node.shm->size > 0 && node.shm->free < need_of(c, node);
   finding.severity = capped(c, node, in_the_way ? Severity::degraded : Severity::notice);
   add_evidence(node, "/dev/shm/nccl-*",
                fmt::format("{} unmapped, {}", old.size(), mebibytes(bytes)), "none", finding);
@@ -244,6 +254,7 @@ void judge_stale(const Case& c, const NodeFacts& node, Judge& judge) {
 
 void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
   judge_stale(c, node, judge);
+  if (node.shm->size == 0 && !node.shm->read_only) return;  // without a limit: never small or full
   const std::int64_t need = need_of(c, node);
   if (node.shm->read_only) {
     judge_read_only(c, node, judge);

@@ -22,11 +22,19 @@ const char* library_of(Purpose purpose) {
   return purpose == Purpose::gloo ? "Gloo" : "NCCL";
 }
 
+// An address that peers of its own family could not reach either (docker's bridge, a VPN, a
+// link-local one) is a mistake of the choice: net/nccl_interface, net/gloo_interface.
+bool worth_reaching(const Case& c, const std::string& host, const Choice& choice) {
+  if (choice.address.loopback() || choice.address.link_local()) return false;
+  const NodeFacts* node = find_node(c.cluster, host);
+  return node == nullptr || !worthless(c.cluster, *node, choice, true);
+}
+
 std::vector<Mute> mutes_to_peers(const Case& c) {
   std::vector<Mute> mutes;
   for (const Prediction& prediction : c.cluster.predicted.nodes) {
     for (const Announced& row : announced(c.cluster.job, prediction)) {
-      if (row.choice.address.loopback()) continue;
+      if (!worth_reaching(c, prediction.node, row.choice)) continue;
       for (const NodeFacts& node : c.cluster.nodes) {
         if (node.host == prediction.node || speaks(node, row.choice.address.v6)) continue;
         mutes.push_back({&node,
@@ -57,16 +65,10 @@ std::vector<Mute> mutes_to_master(const Case& c) {
   return mutes;
 }
 
-// Of two libraries that the job may use one at least is used.
 Severity severity_of(const Case& c, const std::vector<Mute>& mutes) {
-  bool certain = false;
-  bool nccl = c.cluster.job.nccl == Use::no;
-  bool gloo = c.cluster.job.gloo == Use::no;
-  for (const Mute& mute : mutes) {
-    certain = certain || use_of(c.cluster.job, mute.purpose) == Use::yes;
-    (mute.purpose == Purpose::gloo ? gloo : nccl) = true;
-  }
-  return certain || (nccl && gloo) ? Severity::blocker : Severity::notice;
+  std::vector<Purpose> purposes;
+  for (const Mute& mute : mutes) purposes.push_back(mute.purpose);
+  return capped_by_purposes(c.cluster.job, Severity::blocker, purposes);
 }
 
 // A family in which every node has an address.

@@ -70,21 +70,11 @@ inline std::vector<Fix> set_variable(const Case& c,
   return fixes;
 }
 
-// A number to NCCL is what strtoll(base 0) makes of it: "true" and "yes" are 0.
-inline bool is_set_to_nonzero(const Setting* setting) {
-  if (setting == nullptr) return false;
-  const auto digit = setting->value.find_first_not_of(" \t+-0xX");
-  return digit != std::string::npos && setting->value[digit] >= '1' && setting->value[digit] <= '9';
-}
-
 // Whether NCCL's data goes by RDMA on every node, so that of sockets only the bootstrap counts.
 inline bool rdma_carries_data(const Case& c) {
   return std::ranges::all_of(c.cluster.nodes, [&](const NodeFacts& node) {
     const Prediction* prediction = find_prediction(c.cluster, node.host);
-    if (!node.devices.known() || node.devices->rdma.empty() || prediction == nullptr) return false;
-    const Setting* net = find_setting(*prediction, "NCCL_NET");
-    const bool sockets = net != nullptr && (net->value == "Socket" || net->value == "socket");
-    return !sockets && !is_set_to_nonzero(find_setting(*prediction, "NCCL_IB_DISABLE"));
+    return prediction != nullptr && distdoctor::rdma_carries_data(node, prediction->settings);
   });
 }
 
@@ -102,14 +92,22 @@ inline std::optional<AddressOnLink> where_is(const NodeFacts& node, const Addres
   return node.links.known() ? find_address(*node.links, address) : std::nullopt;
 }
 
-// An address of the node's own, other than this one, that lies in the same subnet of a running
-// link.
+// An address of the node's own, other than this one, that lies in the same subnet. Whether its
+// link runs is another question: net/link_down.
 inline bool beside(const NodeFacts& node, const LinkAddress& row) {
   return node.links.known() && std::ranges::any_of(*node.links, [&](const Link& link) {
-           return link.running && std::ranges::any_of(link.addresses, [&](const LinkAddress& own) {
-                    return own.prefix == row.prefix && !same_address(own.address, row.address) &&
-                           row.address.shares_prefix(own.address, row.prefix);
-                  });
+           return std::ranges::any_of(link.addresses, [&](const LinkAddress& own) {
+             return own.prefix == row.prefix && !same_address(own.address, row.address) &&
+                    row.address.shares_prefix(own.address, row.prefix);
+           });
+         });
+}
+
+// A bridge that nothing is attached to (docker0 without containers) never has a carrier: nobody
+// unplugged it.
+inline bool bare_bridge(const NodeFacts& node, const Link& link) {
+  return link.kind == LinkKind::bridge && std::ranges::none_of(*node.links, [&](const Link& port) {
+           return port.master == link.name;
          });
 }
 
@@ -192,7 +190,8 @@ inline std::optional<Worthless> dialled_in_vain(const ClusterFacts& cluster,
                                                 const AddressOnLink& at) {
   for (const NodeFacts& other : cluster.nodes) {
     if (other.host == node.host || beside(other, *at.address)) continue;
-    if (!speaks(other, at.address->address.v6)) continue;  // net/address_family
+    const Address& address = at.address->address;  // a link-local one needs no address over there
+    if (!address.link_local() && !speaks(other, address.v6)) continue;  // net/address_family
     const auto dials = dials_between(cluster, other.host, node.host, at.address->address);
     if (dials.empty() || std::ranges::any_of(dials, gets_there)) continue;
     return Worthless{&other, dials.front(),
@@ -209,7 +208,8 @@ inline std::optional<Worthless> worthless(const ClusterFacts& cluster,
                                           const Choice& choice,
                                           bool alternative) {
   const auto at = where_is(node, choice.address);
-  if (!at || !at->link->running) return std::nullopt;  // net/link_down
+  if (!at) return std::nullopt;
+  if (!at->link->running && !bare_bridge(node, *at->link)) return std::nullopt;  // net/link_down
   if (auto twice = taken_twice(cluster, node, *at)) return twice;
   const bool inner = kind_of(*at->link, *at->address) != "another subnet";
   return alternative || inner ? dialled_in_vain(cluster, node, *at) : std::nullopt;
@@ -217,7 +217,7 @@ inline std::optional<Worthless> worthless(const ClusterFacts& cluster,
 
 inline std::string dial_command(const Choice& choice, const Worthless& row) {
   if (row.dial == nullptr) return "ip -br addr show dev " + shell_quote(choice.interface);
-  return fmt::format("nc -vz -w 3 {} {}", choice.address.text(), row.dial->port);
+  return fmt::format("nc -vz -w 3 {} {}", shell_quote(choice.address.text()), row.dial->port);
 }
 
 }  // namespace distdoctor::checks

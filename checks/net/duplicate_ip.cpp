@@ -92,17 +92,17 @@ std::optional<Twin> twin_by_arp(const Case& c,
     other_link = link->name;
   }
   const auto at = where_is(*owner, row.address);
-  return Twin{
-      owner,
-      at ? at->link->name : row.interface,
-      row.address,
-      other,
-      other_link,
-      fmt::format("{} answers ARP for it{}", row.other_mac,
-                  other == nullptr ? ", which is no peer's"
-                                   : fmt::format(", {} of {}", other_link, other->host)),
-      fmt::format("arping -D -c 2 -I {} {}", shell_quote(row.interface), row.address.text()),
-      &asker};
+  return Twin{owner,
+              at ? at->link->name : row.interface,
+              row.address,
+              other,
+              other_link,
+              fmt::format("{} answers ARP for it{}", row.other_mac,
+                          other == nullptr ? ", which is no peer's"
+                                           : fmt::format(", {} of {}", other_link, other->host)),
+              fmt::format("arping -D -c 2 -I {} {}", shell_quote(row.interface),
+                          shell_quote(row.address.text())),
+              &asker};
 }
 
 // --- findings ---

@@ -7,10 +7,10 @@ namespace {
 std::string which_ports(const LaneReadings& rows) {
   const LaneReading& first = rows.front();
   const bool all = first.failed.size() == first.lane.inside.size();
-  const PortRange range = range_of(*first.lane.to);
-  if (all) return fmt::format("ephemeral ports ({})", range.text());
-  return fmt::format("ephemeral ports from {} to {} (of {})", first.failed.front()->port,
-                     first.failed.back()->port, range.text());
+  const auto range = range_of(*first.lane.to);
+  if (all) return range ? fmt::format("ephemeral ports ({})", range->text()) : "ephemeral ports";
+  return fmt::format("ephemeral ports from {} to {}{}", first.failed.front()->port,
+                     first.failed.back()->port, range ? " (of " + range->text() + ")" : "");
 }
 
 std::string but(const LaneReading& row) {
@@ -32,9 +32,9 @@ void report(const Case& c, const LaneReadings& rows, Judge& judge) {
 
 void run(const Case& c, Judge& judge) {
   note_incomplete(c, judge);
-  for (const auto& rows : by_spot(lanes_in(c.cluster, {LaneState::dropped, LaneState::rejected}))) {
-    report(c, rows, judge);
-  }
+  const auto lanes = lanes_in(c.cluster, {LaneState::dropped, LaneState::rejected});
+  note_doubts(lanes, judge);
+  for (const auto& rows : by_spot(lanes)) report(c, rows, judge);
 }
 
 constexpr Page kDroppedPage{

@@ -44,9 +44,9 @@ struct LaneReading {
 
 // --- building ---
 
+// Where the range is not known all ports of our listeners count as of it: they were spread over it.
 inline bool ephemeral(const NodeFacts& node, std::uint16_t port) {
-  const KernelNet kernel = node.kernel.known() ? *node.kernel : KernelNet{};
-  return port >= kernel.port_low && port <= kernel.port_high;
+  return !node.kernel.known() || (port >= node.kernel->port_low && port <= node.kernel->port_high);
 }
 
 inline void add_to(Lane& lane, const Dial& dial) {
@@ -179,9 +179,10 @@ inline LaneReading read_lane(const ClusterFacts& cluster, const Lane& lane) {
     row.failed.push_back(dial);
     readings.push_back(reading_of(lane, *dial));
   }
-  if (readings.empty()) return row;
   // The kind that most have speaks for all; of these the one that is the surest.
-  const auto kind = usual_value(readings, &Reading::kind)->value;
+  const auto usual = usual_value(readings, &Reading::kind);
+  if (!usual) return row;
+  const Kind kind = usual->value;
   for (const Reading& reading : readings) {
     if (reading.kind != kind) continue;
     if (row.sample.kind != kind || reading.certainty > row.sample.certainty) row.sample = reading;
@@ -219,10 +220,11 @@ inline std::string list(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-inline PortRange range_of(const NodeFacts& node) {
-  const KernelNet kernel = node.kernel.known() ? *node.kernel : KernelNet{};
-  return {static_cast<std::uint16_t>(kernel.port_low),
-          static_cast<std::uint16_t>(kernel.port_high)};
+// None where the node's kernel was not seen: no figure may stand in for it.
+inline std::optional<PortRange> range_of(const NodeFacts& node) {
+  if (!node.kernel.known()) return std::nullopt;
+  return PortRange{static_cast<std::uint16_t>(node.kernel->port_low),
+                   static_cast<std::uint16_t>(node.kernel->port_high)};
 }
 
 inline std::string spot_text(const LaneReadings& rows) {
@@ -247,27 +249,22 @@ inline Evidence evidence_of(const LaneReading& row) {
   return {
       .node = row.lane.from->host,
       .fact = "dial " + row.lane.address.text(),
-      .observed = fmt::format("{}{} on {} of {} ephemeral ports ({} to {}){}", slug(dial.outcome),
+      .observed = fmt::format("{}{} on {} of {} ephemeral ports ({} to {}){}{}", slug(dial.outcome),
                               dial.error.starts_with("ICMP") ? " (" + dial.error + ")" : "",
                               row.failed.size(), row.lane.inside.size(), row.failed.front()->port,
-                              row.failed.back()->port, trace_text(dial)),
+                              row.failed.back()->port, trace_text(dial), doubt_text(row.sample)),
       .expected = "a connection on each",
-      .command = fmt::format("nc -vz -w 3 {} {}", row.lane.address.text(), dial.port)};
+      .command = fmt::format("nc -vz -w 3 {} {}", shell_quote(row.lane.address.text()), dial.port)};
 }
 
 // --- how bad, about whom ---
 
-// Of two libraries that the job may use one at least is used.
 inline Severity severity_of(const JobSpec& job, const LaneReadings& rows) {
-  bool nccl = job.nccl == Use::no;
-  bool gloo = job.gloo == Use::no;
+  std::vector<Purpose> purposes;
   for (const LaneReading& row : rows) {
-    for (const Purpose purpose : row.lane.purposes) {
-      if (use_of(job, purpose) == Use::yes) return Severity::blocker;
-      (purpose == Purpose::gloo ? gloo : nccl) = true;
-    }
+    purposes.insert(purposes.end(), row.lane.purposes.begin(), row.lane.purposes.end());
   }
-  return nccl && gloo ? Severity::blocker : Severity::notice;
+  return capped_by_purposes(job, Severity::blocker, purposes);
 }
 
 // The end where the packets were seen to stop. Else the target, if it fails for several and nobody
@@ -275,7 +272,7 @@ inline Severity severity_of(const JobSpec& job, const LaneReadings& rows) {
 inline std::vector<std::string> blamed(const LaneReadings& rows) {
   const Spot spot = rows.front().sample.spot;
   auto targets = hosts_of(rows, &Lane::to);
-  const auto senders = hosts_of(rows, &Lane::from);
+  auto senders = hosts_of(rows, &Lane::from);
   if (spot == Spot::sender) return senders;
   if (spot == Spot::target || senders.size() > 1) return targets;
   for (const std::string& host : senders) {
@@ -311,37 +308,48 @@ inline void add_new(std::vector<Fix>& fixes, std::vector<Fix> more) {
 
 // At one target for all who fail there; `link` is the one that has the address.
 inline std::vector<Fix> let_in(const LaneReadings& rows, const Lane& target) {
+  const auto ports = range_of(*target.to);
+  if (!ports) return {};
   std::vector<Address> peers;
   for (const LaneReading& row : rows) {
     if (row.lane.to != target.to || row.lane.address != target.address) continue;
     const Dial& dial = *row.sample.dial;
-    const auto& source = dial.source ? dial.source : dial.route.source;
+    const auto& source = source_of(dial);
     if (source && std::ranges::find(peers, *source) == peers.end()) peers.push_back(*source);
   }
   const auto at =
       target.to->links.known() ? find_address(*target.to->links, target.address) : std::nullopt;
   return open_port_fix({.node = target.to->host,
                         .peers = peers,
-                        .ports = range_of(*target.to),
+                        .ports = *ports,
                         .interface = at ? at->link->name : ""});
 }
 
 inline std::vector<Fix> let_out(const LaneReading& row) {
+  const auto ports = range_of(*row.lane.to);
+  if (!ports) return {};
   return open_port_fix({.node = row.lane.from->host,
                         .peers = {row.lane.address},
-                        .ports = range_of(*row.lane.to),
+                        .ports = *ports,
                         .interface = row.sample.dial->route.interface,
                         .way = Way::out});
 }
 
-inline Fix ask_the_network(const LaneReadings& rows) {
+inline Fix allow_in_words(const LaneReadings& rows, std::string_view where) {
   const Lane& lane = rows.front().lane;
-  return {.node = lane.to->host,
-          .kind = Fix::Kind::manual,
-          .text = fmt::format("allow TCP to {} ports {} from {} in what lies between: a security "
-                              "group, a NetworkPolicy, the ACL of a switch or router",
-                              list(hosts_of(rows, &Lane::to)), range_of(*lane.to).text(),
-                              list(hosts_of(rows, &Lane::from)))};
+  const auto ports = range_of(*lane.to);
+  return {
+      .node = lane.to->host,
+      .kind = Fix::Kind::manual,
+      .text = fmt::format("allow TCP to {} ports {} from {} in {}", list(hosts_of(rows, &Lane::to)),
+                          ports ? ports->text() : "of `sysctl net.ipv4.ip_local_port_range`",
+                          list(hosts_of(rows, &Lane::from)), where)};
+}
+
+inline Fix ask_the_network(const LaneReadings& rows) {
+  return allow_in_words(rows,
+                        "what lies between: a security group, a NetworkPolicy, the ACL of a switch "
+                        "or router");
 }
 
 inline std::vector<Fix> open_the_way(const LaneReadings& rows) {
@@ -352,6 +360,7 @@ inline std::vector<Fix> open_the_way(const LaneReadings& rows) {
     if (spot == Spot::target || spot == Spot::unknown) add_new(fixes, let_in(rows, row.lane));
   }
   if (spot == Spot::between || spot == Spot::unknown) fixes.push_back(ask_the_network(rows));
+  if (fixes.empty()) fixes.push_back(allow_in_words(rows, "the packet filter of the node"));
   return fixes;
 }
 
@@ -369,6 +378,11 @@ inline std::vector<LaneReadings> by_spot(const LaneReadings& rows) {
     }
   }
   return groups;
+}
+
+// What might be the reason of a silence in place of a filter, and could not be looked at.
+inline void note_doubts(const LaneReadings& rows, Judge& judge) {
+  for (const LaneReading& row : rows) note_doubt(row.sample, judge);
 }
 
 // A planned pair without an outcome is a gap, once for each that dials.

@@ -159,7 +159,7 @@ void report(const NodeFacts& node, const Link& link, const Wanted& wanted, Judge
          .kind = Fix::Kind::manual,
          .text = fmt::format("the cable, the transceiver or the switch port of {}: "
                              "`ethtool {}` must say \"Link detected: yes\"",
-                             link.name, link.name)});
+                             link.name, shell_quote(link.name))});
   } else {
     finding.fix.push_back({.node = node.host,
                            .kind = Fix::Kind::shell,
@@ -176,6 +176,7 @@ void run(const Case& c, Judge& judge) {
     if (links == nullptr) continue;
     for (const Link& link : *links) {
       if (link.kind == LinkKind::loopback || (link.up && link.running)) continue;
+      if (link.up && bare_bridge(node, link)) continue;
       const auto who = wanted(c, node, link);
       if (who) report(node, link, *who, judge);
     }

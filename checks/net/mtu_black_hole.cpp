@@ -29,7 +29,7 @@ Evidence evidence_of(const BadPath& row) {
                       : "UDP is not answered, small TCP segments pass",
           mtu.bulk_bytes),
       .expected = fmt::format("{} bytes, the MTU of {}", mtu.link_mtu, row.path->interface),
-      .command = fmt::format("ping -M do -c 3 -s {} {}", mtu.link_mtu - headers, to)};
+      .command = fmt::format("ping -M do -c 3 -s {} {}", mtu.link_mtu - headers, shell_quote(to))};
 }
 
 // The largest size that passes everywhere; none where one path did not tell.

@@ -1,4 +1,5 @@
 // Every node needs a route to what the others announce, and to MASTER_ADDR.
+#include "chosen.h"
 #include "routes.h"
 
 namespace distdoctor::checks {
@@ -23,7 +24,8 @@ Evidence evidence_of(const Stuck& stuck) {
           .fact = "route to " + stuck.to.text(),
           .observed = observed(stuck),
           .expected = "a route to " + stuck.towards,
-          .command = fmt::format("{} route get {}", ip_command(stuck.to), stuck.to.text())};
+          .command =
+              fmt::format("{} route get {}", ip_command(stuck.to), shell_quote(stuck.to.text()))};
 }
 
 // --- mending ---
@@ -91,9 +93,15 @@ void report(const Case& c, const std::vector<Stuck>& rows, Judge& judge) {
   judge.report(std::move(finding));
 }
 
+// A node without any address of the family has no routes of it either: net/address_family.
+bool of_another_family(const Stuck& stuck) {
+  return forbidding(stuck) == nullptr && !speaks(*stuck.node, stuck.to.v6);
+}
+
 void run(const Case& c, Judge& judge) {
   auto all = stuck_by_routing(c.cluster);
   std::erase_if(all, by_policy_rule);
+  std::erase_if(all, of_another_family);
   for (const auto& rows : by_node(all)) report(c, rows, judge);
 }
 

@@ -15,9 +15,9 @@ void report(const Case& c, const LaneReadings& rows, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  for (const auto& rows : by_spot(lanes_in(c.cluster, {LaneState::one_way}))) {
-    report(c, rows, judge);
-  }
+  const auto lanes = lanes_in(c.cluster, {LaneState::one_way});
+  note_doubts(lanes, judge);
+  for (const auto& rows : by_spot(lanes)) report(c, rows, judge);
 }
 
 constexpr std::string_view kCauses[] = {"rendezvous-port-dropped", "net-ephemeral-dropped"};

@@ -27,7 +27,7 @@ Evidence evidence_of(const Case& c, const BadPath& row) {
           loss.sent, 100 * share(loss.repeated_sent, loss.repeated_received), loss.repeated_sent),
       .expected =
           fmt::format("{} % at most ({})", 100 * c.expect.max_loss.value, c.expect.max_loss.origin),
-      .command = fmt::format("ping -q -c 1000 -i 0.002 {}", to)};
+      .command = fmt::format("ping -q -c 1000 -i 0.002 {}", shell_quote(to))};
 }
 
 std::vector<Fix> fixes_for(const std::vector<BadPath>& paths,

@@ -72,13 +72,9 @@ inline void add_ends(const std::vector<BadPath>& paths, Finding& finding) {
 inline Severity capped_by_purpose(const JobSpec& job,
                                   Severity severity,
                                   const std::vector<BadPath>& paths) {
-  bool nccl = job.nccl == Use::no;
-  bool gloo = job.gloo == Use::no;
-  for (const BadPath& row : paths) {
-    if (use_of(job, row.path->purpose) == Use::yes) return severity;
-    (row.path->purpose == Purpose::gloo ? gloo : nccl) = true;
-  }
-  return nccl && gloo ? severity : std::min(severity, Severity::notice);
+  std::vector<Purpose> purposes;
+  for (const BadPath& row : paths) purposes.push_back(row.path->purpose);
+  return capped_by_purposes(job, severity, purposes);
 }
 
 // The interface of a node on such a path.

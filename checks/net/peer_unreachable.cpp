@@ -59,7 +59,7 @@ std::vector<Fix> open_here(const LaneReading& row) {
   const Dial* master = row.lane.master;
   if (!dropped_too(row.lane, master)) return fixes;
   const Dial& dial = *row.sample.dial;
-  const auto& source = dial.source ? dial.source : dial.route.source;
+  const auto& source = source_of(dial);
   if (!source) return fixes;
   add_new(fixes, open_port_fix({.node = row.lane.to->host,
                                 .peers = {*source},
@@ -73,7 +73,8 @@ Fix look_at(const LaneReadings& rows) {
           .kind = Fix::Kind::manual,
           .text = fmt::format("see whether {} is up and in the same network (`ping {}`, `ip neigh "
                               "show {}`), and what lies between: VLAN, security group, switch ACL",
-                              lane.to->host, lane.address.text(), lane.address.text())};
+                              lane.to->host, shell_quote(lane.address.text()),
+                              shell_quote(lane.address.text()))};
 }
 
 std::vector<Fix> fixes_for(const LaneReadings& rows) {
@@ -101,6 +102,30 @@ Finding begin(const Case& c, const LaneReadings& rows) {
   return finding;
 }
 
+// "node0 does not reach node1, node2 at 10.0.0.1", "they do not reach it", or neither the other.
+std::string who_fails(const NodeFacts& node,
+                      const std::vector<std::string>& others,
+                      const LaneReadings& rows) {
+  const auto senders = hosts_of(rows, &Lane::from);
+  const bool out = std::ranges::find(senders, node.host) != senders.end();
+  const bool in = senders.size() > (out ? 1U : 0U);
+  const std::string address = rows.front().lane.address.text();
+  const bool several = others.size() > 1;
+  if (out && in) {
+    return fmt::format("{} and {} do not reach each other at {}", node.host, list(others), address);
+  }
+  if (out) return fmt::format("{} does not reach {} at {}", node.host, list(others), address);
+  return fmt::format("{} {} not reach {} at {}", list(others), several ? "do" : "does", node.host,
+                     address);
+}
+
+// The other way: tried, and open.
+std::string but(const Case& c, const LaneReadings& rows) {
+  const bool open = std::ranges::all_of(
+      rows, [&](const LaneReading& row) { return other_way_open(c.cluster, row.lane); });
+  return open ? "; the other way is open" : "";
+}
+
 void report_node(const Case& c, const NodeFacts& node, const LaneReadings& rows, Judge& judge) {
   Finding finding = begin(c, rows);
   finding.subjects.nodes = {node.host};
@@ -109,8 +134,7 @@ void report_node(const Case& c, const NodeFacts& node, const LaneReadings& rows,
     const NodeFacts* other = row.lane.from == &node ? row.lane.to : row.lane.from;
     if (std::ranges::find(others, other->host) == others.end()) others.push_back(other->host);
   }
-  finding.summary = fmt::format("{} and {} do not reach each other at {}: {}", node.host,
-                                list(others), rows.front().lane.address.text(), why(rows));
+  finding.summary = fmt::format("{}: {}{}", who_fails(node, others, rows), why(rows), but(c, rows));
   judge.report(std::move(finding));
 }
 
@@ -118,13 +142,14 @@ void report_pair(const Case& c, const LaneReadings& rows, Judge& judge) {
   const Lane& lane = rows.front().lane;
   Finding finding = begin(c, rows);
   finding.subjects.nodes = {lane.from->host, lane.to->host};
-  finding.summary = fmt::format("{} does not reach {} at {}: {}; it is {}", lane.from->host,
-                                lane.to->host, lane.address.text(), why(rows), tested(c, rows));
+  finding.summary = fmt::format("{}: {}{}; it is {}", who_fails(*lane.from, {lane.to->host}, rows),
+                                why(rows), but(c, rows), tested(c, rows));
   judge.report(std::move(finding));
 }
 
 void run(const Case& c, Judge& judge) {
   const LaneReadings rows = lanes_in(c.cluster, {LaneState::unreachable});
+  note_doubts(rows, judge);
   const auto pairs = by_pair(rows);
   if (const NodeFacts* node = common_end(pairs)) return report_node(c, *node, rows, judge);
   for (const LaneReadings& pair : pairs) report_pair(c, pair, judge);
@@ -134,8 +159,9 @@ constexpr std::string_view kCauses[] = {"net-ephemeral-dropped", "net-one-way-dr
                                         "rendezvous-port-dropped", "rendezvous-port-unreachable"};
 constexpr Page kPage{
     .meaning =
-        "Two nodes get nothing through to each other at the addresses that NCCL or Gloo announce, "
-        "on any port. Nothing seen on the nodes tells why: a filter that drops all, a VLAN, a "
+        "A node gets nothing through to an address that NCCL or Gloo announce on another one, on "
+        "any port; the finding says whether the other way works. Nothing seen on the nodes tells "
+        "why: a filter that drops all, a VLAN, a "
         "cable, a node that is off.",
     .confirm = "`ping ADDRESS`; `ip neigh show ADDRESS`; `tcpdump -ni LINK host ADDRESS` there.",
     .fix =
@@ -146,7 +172,7 @@ constexpr Page kPage{
 constexpr Code kCodes[] = {{.id = "net-peer-unreachable",
                             .fault_class = FaultClass::unknown_connect,
                             .worst = Severity::blocker,
-                            .title = "Two nodes do not reach each other",
+                            .title = "A node does not reach another one",
                             .causes = kCauses,
                             .page = kPage}};
 

@@ -36,7 +36,7 @@ Evidence evidence_of(const Stuck& stuck) {
           .observed = rule_text(rule) + end,
           .expected = "rules that lead to " + stuck.towards,
           .command = fmt::format("{} rule show; {} route get {}", ip_command(stuck.to),
-                                 ip_command(stuck.to), stuck.to.text())};
+                                 ip_command(stuck.to), shell_quote(stuck.to.text()))};
 }
 
 Fix take_away(const Stuck& stuck) {

@@ -19,7 +19,7 @@ struct Refused {
   Address source;  // what arrives: at the dialler it is the peer's address
   std::string other;
   Certainty certainty;
-  Use use;
+  Purpose purpose;
 };
 
 bool strict(const RoutingTrouble& trouble) {
@@ -32,14 +32,13 @@ std::optional<Refused> refused(const Case& c, const PairFacts& pair, const Dial&
   const NodeFacts* to = find_node(c.cluster, pair.to);
   if (dial.outcome != Outcome::timed_out || from == nullptr || to == nullptr) return std::nullopt;
   RoutingTrouble trouble = routing_trouble(*from, *to, dial);
-  if (!strict(trouble)) return std::nullopt;
+  const auto& source = source_of(dial);
+  if (!strict(trouble) || !source) return std::nullopt;
   const bool at_target = trouble.kind == RoutingTrouble::Kind::strict_at_target;
-  const Address& source = dial.source ? *dial.source : *dial.route.source;
   const bool seen = dial.syn_arrived.known() && *dial.syn_arrived;
-  const Use use = use_of(c.cluster.job, dial.purpose);
-  return Refused{std::move(trouble), at_target ? source : dial.address,
+  return Refused{std::move(trouble), at_target ? *source : dial.address,
                  at_target ? pair.from : pair.to, seen ? Certainty::proved : Certainty::likely,
-                 use};
+                 dial.purpose};
 }
 
 // One finding for each node and link that packets come in by in vain.
@@ -68,14 +67,14 @@ std::string name_of_conf(const RoutingTrouble& trouble) {
   return fmt::format("net.ipv4.conf.{}.rp_filter", trouble.arrives_by);
 }
 
-void report(const Group& group, Judge& judge) {
+void report(const Case& c, const Group& group, Judge& judge) {
   const Refused& first = group.front();
   const RoutingTrouble& trouble = first.trouble;
-  const bool certain =
-      std::ranges::any_of(group, [](const Refused& row) { return row.use == Use::yes; });
+  std::vector<Purpose> purposes;
+  for (const Refused& row : group) purposes.push_back(row.purpose);
   Finding finding{
       .code = "net-reverse-path",
-      .severity = certain ? Severity::blocker : Severity::notice,
+      .severity = capped_by_purposes(c.cluster.job, Severity::blocker, purposes),
       .certainty = std::ranges::max(group, {}, &Refused::certainty).certainty,
       .symptom = Symptom::hang,
       .subjects = {.nodes = {trouble.node->host}},
@@ -94,8 +93,9 @@ void report(const Group& group, Judge& judge) {
              fmt::format("1 (strict); {} ({}) comes in by {}, the answer would leave by {}",
                          row.source.text(), row.other, trouble.arrives_by, row.trouble.leaves_by),
          .expected = "one link both ways, or 2 (loose)",
-         .command = fmt::format("sysctl net.ipv4.conf.all.rp_filter {}; ip route get {}",
-                                shell_quote(name_of_conf(trouble)), row.source.text())});
+         .command =
+             fmt::format("sysctl net.ipv4.conf.all.rp_filter {}; ip route get {}",
+                         shell_quote(name_of_conf(trouble)), shell_quote(row.source.text()))});
   }
   finding.fix.push_back(
       {.node = trouble.node->host,
@@ -113,7 +113,7 @@ void run(const Case& c, Judge& judge) {
     judge.see(node, "net.routes", node.routes);
     judge.see(node, "net.rules", node.rules);
   }
-  for (const Group& group : groups_of(c)) report(group, judge);
+  for (const Group& group : groups_of(c)) report(c, group, judge);
 }
 
 constexpr std::string_view kCauses[] = {"net-peer-unreachable", "net-one-way-dropped",

@@ -78,13 +78,13 @@ inline void add_answers(const ClusterFacts& cluster,
   const NodeFacts* to = find_node(cluster, pair.to);
   if (dial.outcome != Outcome::timed_out || from == nullptr || to == nullptr) return;
   const RoutingTrouble trouble = routing_trouble(*from, *to, dial);
-  if (trouble.kind != RoutingTrouble::Kind::no_way_back) return;
-  const Address& back = dial.source ? *dial.source : *dial.route.source;
+  const auto& back = source_of(dial);
+  if (trouble.kind != RoutingTrouble::Kind::no_way_back || !back) return;
   add_stuck(all, {.node = to,
-                  .to = back,
+                  .to = *back,
                   .towards = pair.from,
                   .said = "an answer has no way out",
-                  .way = way_out(*to, back, dial.address),
+                  .way = way_out(*to, *back, dial.address),
                   .purposes = {dial.purpose},
                   .answers = true});
 }
@@ -118,15 +118,11 @@ inline bool by_policy_rule(const Stuck& stuck) {
 // --- how bad ---
 
 inline Severity severity_of(const JobSpec& job, const std::vector<Stuck>& rows) {
-  bool nccl = job.nccl == Use::no;
-  bool gloo = job.gloo == Use::no;
+  std::vector<Purpose> purposes;
   for (const Stuck& row : rows) {
-    for (const Purpose purpose : row.purposes) {
-      if (use_of(job, purpose) == Use::yes) return Severity::blocker;
-      (purpose == Purpose::gloo ? gloo : nccl) = true;
-    }
+    purposes.insert(purposes.end(), row.purposes.begin(), row.purposes.end());
   }
-  return nccl && gloo ? Severity::blocker : Severity::notice;
+  return capped_by_purposes(job, Severity::blocker, purposes);
 }
 
 inline std::vector<std::vector<Stuck>> by_node(const std::vector<Stuck>& all) {
@@ -177,8 +173,8 @@ inline Address network_of(const Address& address, int prefix) {
   return network;
 }
 
-inline std::string prefix_text(const Address& address, int prefix) {
-  return address.text() + "/" + fmt::to_string(prefix);
+inline std::string prefix_text(const Address& address, int prefix) {  // zones do not count here
+  return network_of(address, address.bits()).text() + "/" + fmt::to_string(prefix);
 }
 
 inline std::string target_list(const std::vector<Stuck>& rows) {

@@ -1,6 +1,7 @@
 // The kernel's tables of connections and of neighbours must have room.
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
+#include <distdoctor/quote.h>
 #include <distdoctor/reading.h>
 #include <distdoctor/views.h>
 
@@ -31,6 +32,52 @@ Finding begin(const NodeFacts& node, const char* code, bool failing, std::string
 
 // --- connections ---
 
+void add_once(const Address& address, std::vector<Address>& all) {
+  if (address.loopback() || address.link_local()) return;  // the first goes by lo
+  if (std::ranges::find(all, address) == all.end()) all.push_back(address);
+}
+
+// The addresses by which this node and others speak in this job.
+std::vector<Address> partners(const Case& c, const NodeFacts& node) {
+  std::vector<Address> all;
+  for (const Prediction& prediction : c.cluster.predicted.nodes) {
+    if (prediction.node == node.host) continue;
+    for (const Announced& row : announced(c.cluster.job, prediction)) {
+      add_once(row.choice.address, all);
+    }
+  }
+  for (const PairFacts& pair : c.cluster.pairs) {
+    for (const Dial& dial : pair.dials) {
+      if (pair.from == node.host && pair.to != node.host) add_once(dial.address, all);
+      const auto& source = source_of(dial);
+      if (pair.to == node.host && pair.from != node.host && source) add_once(*source, all);
+    }
+  }
+  return all;
+}
+
+// The limit is one for the whole machine, and a container (any network namespace but the first)
+// may only read it (nf_conntrack_standalone.c): there the job's packets go untracked.
+std::string more_room(const Case& c, const NodeFacts& node, std::int64_t wanted) {
+  const std::string limit = "net.netfilter.nf_conntrack_max";
+  std::string command = fmt::format("sysctl -w {}={}\n", limit, wanted);
+  command += fmt::format("if [ \"$(sysctl -n {})\" -lt {} ]; then  # a container\n", limit, wanted);
+  command +=
+      "  nft add table inet untracked\n"
+      "  nft add chain inet untracked in '{ type filter hook prerouting priority -300; }'\n"
+      "  nft add chain inet untracked out '{ type filter hook output priority -300; }'\n"
+      "  nft add rule inet untracked in iif lo notrack\n"
+      "  nft add rule inet untracked out oif lo notrack\n";
+  for (const Address& peer : partners(c, node)) {
+    const char* family = peer.v6 ? "ip6" : "ip";
+    command += fmt::format(
+        "  nft add rule inet untracked in {0} saddr {1} notrack\n"
+        "  nft add rule inet untracked out {0} daddr {1} notrack\n",
+        family, shell_quote(peer.text()));
+  }
+  return command + "fi";
+}
+
 void judge_conntrack(const Case& c, const NodeFacts& node, Judge& judge) {
   if (!conntrack_full(node)) return;
   const bool failing = some_dial(c, node, [](const PairFacts&, const Dial& dial) {
@@ -48,20 +95,21 @@ void judge_conntrack(const Case& c, const NodeFacts& node, Judge& judge) {
        .observed = fmt::format("{} of {}", count, most),
        .expected = "room for new connections",
        .command = "sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max"});
-  const std::string words = "see `conntrack -L` for who fills it";
-  finding.fix.push_back(
-      {.node = node.host,
-       .kind = Fix::Kind::shell,
-       .command = fmt::format("sysctl -w net.netfilter.nf_conntrack_max={}", 4 * most),
-       .text = "as root, on the host itself where this is a container; " + words});
+  finding.fix.push_back({.node = node.host,
+                         .kind = Fix::Kind::shell,
+                         .command = more_room(c, node, 4 * most),
+                         .text = "as root; `conntrack -L` shows who fills it. Only the host itself "
+                                 "can raise the limit: in a container the job's own packets are "
+                                 "taken out of the table, so that a filter knows them by address "
+                                 "and port alone"});
   judge.report(std::move(finding));
 }
 
 // --- neighbours ---
 
 bool neighbours_full(const KernelNet& kernel) {
-  return kernel.neighbours && kernel.neighbours_max && *kernel.neighbours_max > 0 &&
-         *kernel.neighbours >= *kernel.neighbours_max / 100 * 99;
+  return kernel.neighbours && kernel.neighbours_max &&
+         table_full(*kernel.neighbours, *kernel.neighbours_max);
 }
 
 void judge_neighbours(const Case& c, const NodeFacts& node, Judge& judge) {

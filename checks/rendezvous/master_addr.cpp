@@ -183,7 +183,7 @@ void judge_nobody(const Case& c, const std::vector<View>& all, Judge& judge) {
           seen(master, view, fmt::format("{}: {}", address.text(), slug(dials.front()->outcome)),
                "an address of a peer"));
       finding.evidence.back().command =
-          fmt::format("ping -c 1 {}; ip neigh show {}", address.text(), address.text());
+          fmt::format("ping -c 1 {0}; ip neigh show {0}", shell_quote(address.text()));
     }
   }
   if (finding.evidence.empty() || views.size() != all.size()) return;

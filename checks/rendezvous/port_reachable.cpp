@@ -38,7 +38,7 @@ Evidence dialled(const Reading& reading, std::string expected) {
               "{}{}{}{}", slug(dial.outcome), dial.error.empty() ? "" : " (" + dial.error + ")",
               dial.ours ? " while our own listener was there" : "", trace_text(dial)),
           .expected = std::move(expected),
-          .command = fmt::format("nc -vz -w 3 {} {}", dial.address.text(), dial.port)};
+          .command = fmt::format("nc -vz -w 3 {} {}", shell_quote(dial.address.text()), dial.port)};
 }
 
 // --- whom it is about ---
@@ -206,7 +206,7 @@ void report_unreachable(const Case& c, const Readings& readings, Judge& judge) {
                                       address, hindrance(first)));
   for (Evidence& row : finding.evidence) {
     row.command =
-        fmt::format("ip route get {}; ping -c 1 {}; ip neigh show {}", address, address, address);
+        fmt::format("ip route get {0}; ping -c 1 {0}; ip neigh show {0}", shell_quote(address));
   }
   mend_the_way(readings, finding);
   judge.report(std::move(finding));
@@ -264,7 +264,12 @@ void report_not_up(const Case& c, const Readings& readings, Judge& judge) {
   std::string summary =
       fmt::format("{} answers at MASTER_PORT {} with a reset: reachable, nobody listens there yet",
                   first.target->host, port);
-  if (host != nullptr) {
+  if (loopback_listener(*first.target, first.dial->port) != nullptr) {
+    summary = fmt::format(
+        "{} answers at MASTER_PORT {} with a reset: what listens there is bound to loopback and "
+        "takes connections of {} itself only",
+        first.target->host, port, first.target->host);
+  } else if (host != nullptr) {
     summary += fmt::format(" (pid {} has not opened it)", host->pid);
   } else if (stuck) {
     summary =
@@ -317,6 +322,7 @@ void run(const Case& c, Judge& judge) {
     if (!decisive.tried) note_untried(c, node, judge);
     if (decisive.dial == nullptr) continue;
     const Reading reading = reading_of(node, find_node(c.cluster, decisive.to), *decisive.dial);
+    note_doubt(reading, judge);
     groups[{reading.kind, decisive.dial->address.text(), hindrance(reading)}].push_back(reading);
   }
   for (const auto& [key, readings] : groups) report(c, std::get<Kind>(key), readings, judge);

@@ -25,9 +25,7 @@ inline std::string environ_command(int pid, std::string_view name) {
 // To see the launcher call again.
 inline std::string launch_command(const Launch& launch) {
   const std::string& where = launch.origin.where;
-  if (where.starts_with("pid ")) {
-    return fmt::format("tr '\\0' ' ' < /proc/{}/cmdline", where.substr(4));
-  }
+  if (const auto pid = pid_in(where)) return fmt::format("tr '\\0' ' ' < /proc/{}/cmdline", *pid);
   const auto colon = where.rfind(':');
   if (colon == std::string::npos || colon == 0) return "history | grep torchrun";
   return "grep -n torchrun " + shell_quote(where.substr(0, colon));

@@ -22,7 +22,8 @@ struct Address {
   bool operator==(const Address&) const = default;
   auto operator<=>(const Address&) const = default;
 
-  // Accepts 10.0.0.1, fe80::1%eth0, ::ffff:10.0.0.1; nothing else (no name, port or bracket).
+  // Accepts 10.0.0.1, fe80::1%eth0, ::ffff:10.0.0.1; nothing else (no name, port or bracket). A
+  // zone is what a link may be called, which a shell may still understand in its own way.
   static std::optional<Address> parse(std::string_view text);
   // RFC 5952 for IPv6, with the zone.
   [[nodiscard]] std::string text() const;
@@ -50,14 +51,87 @@ struct Address {
   [[nodiscard]] std::string text_v6() const;
 };
 
+namespace address_detail {
+
+inline std::optional<unsigned> digit_of(char c) {
+  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a' + 10);
+  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A' + 10);
+  return std::nullopt;
+}
+
+// One to `most` digits and nothing else.
+inline std::optional<unsigned> number_of(std::string_view text, unsigned base, std::size_t most) {
+  if (text.empty() || text.size() > most) return std::nullopt;
+  unsigned value = 0;
+  for (const char c : text) {
+    const auto digit = digit_of(c);
+    if (!digit || *digit >= base) return std::nullopt;
+    value = value * base + *digit;
+  }
+  return value;
+}
+
+// What a link may be called (dev_valid_name in net/core/dev.c); no control characters either.
+inline bool is_link_name(std::string_view name) {
+  constexpr std::size_t kMost = 15;  // IFNAMSIZ without its end
+  if (name.empty() || name.size() > kMost || name == "." || name == "..") return false;
+  return std::ranges::all_of(
+      name, [](char c) { return c > ' ' && c != 0x7f && c != '/' && c != ':' && c != '%'; });
+}
+
+// The 16-bit groups of an IPv6 address, as they are read.
+struct Groups {
+  Address address{.v6 = true};
+  std::size_t filled = 0;               // bytes
+  std::optional<std::size_t> gap = {};  // where "::" stood
+
+  bool take_dotted(const std::optional<Address>& v4) {
+    if (!v4 || filled > 12) return false;
+    std::copy_n(v4->bytes.begin(), 4, address.bytes.begin() + static_cast<long>(filled));
+    filled += 4;
+    return true;
+  }
+  bool take(std::string_view text) {
+    const auto value = number_of(text, 16, 4);
+    if (!value || filled > 14) return false;
+    address.bytes.at(filled++) = static_cast<std::uint8_t>(*value >> 8U);
+    address.bytes.at(filled++) = static_cast<std::uint8_t>(*value & 0xffU);
+    return true;
+  }
+  // Past what stands between two groups.
+  bool step(std::string_view& text) {
+    if (text.starts_with("::")) {
+      if (gap) return false;
+      gap = filled;
+      text.remove_prefix(2);
+      return true;
+    }
+    if (text.empty()) return true;
+    text.remove_prefix(1);
+    return !text.empty();
+  }
+  [[nodiscard]] std::optional<Address> whole() {
+    if (gap ? filled > 14 : filled != 16) return std::nullopt;
+    if (gap) {
+      const auto begin = address.bytes.begin() + static_cast<long>(*gap);
+      std::rotate(begin, address.bytes.begin() + static_cast<long>(filled), address.bytes.end());
+    }
+    return address;
+  }
+};
+
+}  // namespace address_detail
+
 inline std::optional<Address> Address::parse_v4(std::string_view text) {
   Address address;
   for (std::size_t i = 0; i < 4; ++i) {
     const auto end = i < 3 ? text.find('.') : text.size();
-    if (end == std::string_view::npos || end == 0 || end > 3) return std::nullopt;
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + end, address.bytes.at(i));
-    if (error != std::errc() || rest != text.data() + end) return std::nullopt;
+    if (end == std::string_view::npos) return std::nullopt;
+    const auto value = address_detail::number_of(text.substr(0, end), 10, 3);
+    if (!value || *value > 255) return std::nullopt;
     if (end > 1 && text.front() == '0') return std::nullopt;  // octal to some, decimal to others
+    address.bytes.at(i) = static_cast<std::uint8_t>(*value);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return address;
@@ -65,49 +139,17 @@ inline std::optional<Address> Address::parse_v4(std::string_view text) {
 
 // Groups before and after one "::", the last one perhaps dotted.
 inline std::optional<Address> Address::parse_v6(std::string_view text) {
-  Address address{.v6 = true};
-  std::size_t filled = 0;
-  std::optional<std::size_t> gap;
-  if (text.starts_with("::")) {
-    gap = 0;
-    text.remove_prefix(2);
-  }
+  address_detail::Groups groups;
+  if (text.starts_with("::")) groups.step(text);
   while (!text.empty()) {
     const auto end = std::min(text.find(':'), text.size());
     const auto group = text.substr(0, end);
-    if (group.find('.') != std::string_view::npos) {
-      const auto tail = parse_v4(group);
-      if (!tail || end != text.size() || filled > 12) return std::nullopt;
-      std::copy_n(tail->bytes.begin(), 4, address.bytes.begin() + static_cast<long>(filled));
-      filled += 4;
-      break;
-    }
-    unsigned value = 0;
-    const auto [rest, error] =
-        std::from_chars(group.data(), group.data() + group.size(), value, 16);
-    if (group.empty() || group.size() > 4 || error != std::errc() || filled > 14 ||
-        rest != group.data() + group.size()) {
-      return std::nullopt;
-    }
-    address.bytes.at(filled++) = static_cast<std::uint8_t>(value >> 8U);
-    address.bytes.at(filled++) = static_cast<std::uint8_t>(value & 0xffU);
+    const bool dotted = end == text.size() && group.find('.') != std::string_view::npos;
+    if (!(dotted ? groups.take_dotted(parse_v4(group)) : groups.take(group))) return std::nullopt;
     text.remove_prefix(end);
-    if (text.empty()) break;
-    if (text.starts_with("::")) {
-      if (gap) return std::nullopt;
-      gap = filled;
-      text.remove_prefix(2);
-    } else {
-      text.remove_prefix(1);
-      if (text.empty()) return std::nullopt;
-    }
+    if (!groups.step(text)) return std::nullopt;
   }
-  if (gap ? filled > 14 : filled != 16) return std::nullopt;
-  if (gap) {
-    const auto begin = address.bytes.begin() + static_cast<long>(*gap);
-    std::rotate(begin, address.bytes.begin() + static_cast<long>(filled), address.bytes.end());
-  }
-  return address;
+  return groups.whole();
 }
 
 inline std::optional<Address> Address::parse(std::string_view text) {
@@ -116,7 +158,7 @@ inline std::optional<Address> Address::parse(std::string_view text) {
   auto address = parse_v6(text.substr(0, percent));
   if (address && percent != std::string_view::npos) {
     address->zone = text.substr(percent + 1);
-    if (address->zone.empty()) return std::nullopt;
+    if (!address_detail::is_link_name(address->zone)) return std::nullopt;
   }
   return address;
 }

@@ -1,6 +1,7 @@
 // The commands that let the peers of a job through a node's own packet filter, for exactly these
 // addresses and ports. Which rule drops is not read yet, so the command asks on the node who owns
-// the filter: firewalld, ufw, or whoever wrote iptables and nftables rules by hand.
+// the filter: firewalld, ufw, or whoever wrote iptables and nftables rules by hand. It is a script
+// of short lines, since nobody can judge a long one.
 #pragma once
 
 #include <distdoctor/address.h>
@@ -32,51 +33,63 @@ namespace firewall_fix_detail {
 
 // firewalld filters what comes in; an interface that no zone names is in the default zone.
 inline std::string through_firewalld(bool v6, PortRange ports, std::string_view interface) {
+  std::string text;
   std::string zone;
   if (!interface.empty()) {
-    zone = "--zone=\"$(firewall-cmd --get-zone-of-interface=" + shell_quote(interface) +
-           " 2>/dev/null || firewall-cmd --get-default-zone)\" ";
+    zone = "--zone=\"$zone\" ";
+    text = "    zone=$(firewall-cmd --get-zone-of-interface=" + shell_quote(interface) +
+           " 2>/dev/null || firewall-cmd --get-default-zone)\n";
   }
-  return "firewall-cmd " + zone + "--add-rich-rule=\"rule family=" + (v6 ? "ipv6" : "ipv4") +
-         " source address=$p port port=" + ports.text() + " protocol=tcp accept\"";
+  return text + "    firewall-cmd " + zone +
+         "--add-rich-rule=\"rule family=" + (v6 ? "ipv6" : "ipv4") +
+         " source address=$p port port=" + ports.text() + " protocol=tcp accept\"\n";
 }
 
 inline std::string through_ufw(Way way, PortRange ports) {
-  return "ufw prepend allow " +
+  return "    ufw prepend allow " +
          std::string(way == Way::in ? "proto tcp from $p to any" : "out proto tcp to $p") +
-         " port " + ports.text(':');
+         " port " + ports.text(':') + "\n";
 }
 
 // The chain that iptables made is left to iptables, be it the legacy one that nft does not see.
 inline std::string through_iptables(Way way, bool v6, PortRange ports) {
   const std::string command = v6 ? "ip6tables" : "iptables";
   const std::string chain = way == Way::in ? "INPUT" : "OUTPUT";
-  return "if " + command + " -S " + chain + " 2>/dev/null | grep -qv -- '-P " + chain +
-         " ACCEPT'; then " + command + " -I " + chain + (way == Way::in ? " -s" : " -d") +
-         " $p -p tcp --dport " + ports.text(':') + " -j ACCEPT; fi";
+  return "    if " + command + " -S " + chain + " 2>/dev/null | grep -qv -- '-P " + chain +
+         " ACCEPT'; then\n      " + command + " -I " + chain + (way == Way::in ? " -s" : " -d") +
+         " $p -p tcp --dport " + ports.text(':') + " -j ACCEPT\n    fi\n";
 }
 
-// `accept` ends one base chain only, so that each of the hook gets the rule.
+// `accept` ends one base chain only, so that each of the hook that may end a packet gets the rule.
 inline std::string through_nft(Way way, bool v6, PortRange ports) {
   const std::string family = v6 ? "ip6" : "ip";
   const std::string iptables = family + " filter " + (way == Way::in ? "INPUT" : "OUTPUT");
-  return "nft list chains 2>/dev/null | awk '/^table/ {t=$2 \" \" $3} /chain/ {c=t \" \" $2} "
-         "/type filter hook " +
+  return "    nft list chains 2>/dev/null |\n"
+         "      awk '/^table/ {t = $2 \" \" $3} /chain/ {c = t \" \" $2}\n"
+         "        /hook " +
          std::string(way == Way::in ? "input" : "output") + "/ && c ~ /^(inet|" + family +
          ") / && c != \"" + iptables +
-         "\" {print c}' | while read -r f t c; do nft insert rule $f $t $c " + family +
-         (way == Way::in ? " saddr" : " daddr") + " $p tcp dport " + ports.text() + " accept; done";
+         "\" {print c}' |\n"
+         "      while read -r f t c; do\n"
+         "        nft list chain $f $t $c | grep -Eq 'drop|reject|jump|goto|map|queue' || "
+         "continue\n"
+         "        nft insert rule $f $t $c " +
+         family + (way == Way::in ? " saddr" : " daddr") + " $p tcp dport " + ports.text() +
+         " accept\n"
+         "      done\n";
 }
 
-inline std::string command(Way way, bool v6, PortRange ports, std::string_view interface) {
-  std::string text;
+// One step a line, so that whoever pastes it as root can read it first.
+inline std::string command(
+    Way way, bool v6, const std::string& peers, PortRange ports, std::string_view interface) {
+  std::string text = "for p in" + peers + "; do\n  if ";
   if (way == Way::in) {
-    text = "if firewall-cmd -q --state 2>/dev/null; then " +
-           through_firewalld(v6, ports, interface) + "; el";
+    text += "firewall-cmd -q --state 2>/dev/null; then\n" +
+            through_firewalld(v6, ports, interface) + "  elif ";
   }
-  return text + "if ufw status 2>/dev/null | grep -q '^Status: active'; then " +
-         through_ufw(way, ports) + "; else " + through_iptables(way, v6, ports) + "; " +
-         through_nft(way, v6, ports) + "; fi";
+  return text + "ufw status 2>/dev/null | grep -q '^Status: active'; then\n" +
+         through_ufw(way, ports) + "  else\n" + through_iptables(way, v6, ports) +
+         through_nft(way, v6, ports) + "  fi\ndone";
 }
 
 }  // namespace firewall_fix_detail
@@ -104,13 +117,11 @@ inline std::vector<Fix> open_port_fix(const Opening& opening) {
     if (peers.empty()) continue;
     fixes.push_back({.node = opening.node,
                      .kind = Fix::Kind::shell,
-                     .command = "for p in" + peers + "; do " +
-                                firewall_fix_detail::command(opening.way, v6, opening.ports,
-                                                             opening.interface) +
-                                "; done",
-                     .text = "as root; it asks firewalld or ufw where one is active, else puts an "
-                             "accept rule first into each filter chain; make it permanent in the "
-                             "way of that tool"});
+                     .command = firewall_fix_detail::command(opening.way, v6, peers, opening.ports,
+                                                             opening.interface),
+                     .text = "as root; through firewalld or ufw where one is active, else one rule "
+                             "at the top of each chain that may drop; make it permanent in the way "
+                             "of that tool"});
   }
   return fixes;
 }

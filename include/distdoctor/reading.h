@@ -3,13 +3,17 @@
 
 #include <distdoctor/facts.h>
 #include <distdoctor/finding.h>
+#include <distdoctor/judge.h>
 #include <distdoctor/routing.h>
 #include <distdoctor/views.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace distdoctor {
 
@@ -26,26 +30,74 @@ struct Reading {
   Spot spot;
   Certainty certainty;
   std::string excluded = {};  // for `unreachable`: what takes the blame off a filter
+  std::string unsure = {};    // for `dropped`: what might, and could not be looked at
 };
 
 // --- the other reasons for silence ---
 
-inline const Listener* listener_at(const NodeFacts& node, std::uint16_t port) {
+namespace reading_detail {
+
+constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+// ::ffff:10.0.0.1 as the IPv4 address that it stands for (RFC 4291, 2.5.5.2).
+inline Address unmapped(const Address& address) {
+  if (!address.v6 || !std::equal(kMapped.begin(), kMapped.end(), address.bytes.begin())) {
+    return address;
+  }
+  Address v4;
+  std::copy(address.bytes.begin() + 12, address.bytes.end(), v4.bytes.begin());
+  return v4;
+}
+
+}  // namespace reading_detail
+
+// Whether a connection to `dialled` may reach this listener. An IPv6 wildcard serves IPv4 too,
+// unless IPV6_V6ONLY was set, which nothing shows.
+inline bool serves(const Listener& listener, const Address& dialled) {
+  const Address bound = reading_detail::unmapped(listener.address);
+  const Address wanted = reading_detail::unmapped(dialled);
+  if (bound.unspecified()) return bound.v6 || !wanted.v6;
+  return bound.v6 == wanted.v6 && bound.bytes == wanted.bytes;
+}
+
+inline const Listener* listener_at(const NodeFacts& node,
+                                   const Address& address,
+                                   std::uint16_t port) {
   if (!node.sockets.known()) return nullptr;
-  const auto found = std::ranges::find(node.sockets->listeners, port, &Listener::port);
-  return found == node.sockets->listeners.end() ? nullptr : &*found;
+  const auto& all = node.sockets->listeners;
+  const auto found = std::ranges::find_if(all, [&](const Listener& listener) {
+    return listener.port == port && serves(listener, address);
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// Something listens at the port, but for connections of its own node only; else null.
+inline const Listener* loopback_listener(const NodeFacts& node, std::uint16_t port) {
+  if (!node.sockets.known()) return nullptr;
+  const auto& all = node.sockets->listeners;
+  const auto found = std::ranges::find_if(all, [&](const Listener& listener) {
+    return listener.port == port && reading_detail::unmapped(listener.address).loopback();
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// Of a table without room nothing is known (max 0).
+inline bool table_full(std::int64_t count, std::int64_t most) {
+  return most > 0 && count >= most - most / 100;
 }
 
 // The count is a snapshot, and the kernel evicts a few when it is full (early_drop): 99 % is full.
 inline bool conntrack_full(const NodeFacts& node) {
-  return node.kernel.known() && node.kernel->conntrack_count && node.kernel->conntrack_max &&
-         *node.kernel->conntrack_max > 0 &&
-         *node.kernel->conntrack_count >= *node.kernel->conntrack_max / 100 * 99;
+  if (!node.kernel.known()) return false;
+  const KernelNet& kernel = *node.kernel;
+  return kernel.conntrack_count && kernel.conntrack_max &&
+         table_full(*kernel.conntrack_count, *kernel.conntrack_max);
 }
 
 inline std::string text_of(const RoutingTrouble& trouble) {
   switch (trouble.kind) {
     case RoutingTrouble::Kind::none:
+    case RoutingTrouble::Kind::unsure:
       return {};
     case RoutingTrouble::Kind::no_way_back:
       return trouble.node->host + " has no way to answer";
@@ -57,17 +109,47 @@ inline std::string text_of(const RoutingTrouble& trouble) {
          trouble.arrives_by + ", since it would answer by " + trouble.leaves_by;
 }
 
-inline std::string other_reason(const NodeFacts& from, const NodeFacts* target, const Dial& dial) {
-  if (conntrack_full(from)) return "the connection tracking table of " + from.host + " is full";
-  if (target == nullptr) return {};
-  const Listener* listener = listener_at(*target, dial.port);
-  if (listener != nullptr && listener->queued > 0 && listener->queued >= listener->backlog) {
-    return "the accept queue of the listener on " + target->host + " is full";
+// Why a dial got no answer, other than by a filter.
+struct OtherReason {
+  std::string found = {};   // empty: none was found
+  std::string unsure = {};  // then: what could not be looked at; empty: all was
+};
+
+namespace reading_detail {
+
+// What a node's own tables and queues say; `target`: the accept queue matters, too. Our own
+// listener accepts at once.
+inline OtherReason by_tables(const NodeFacts& node, const NodeFacts* target, const Dial& dial) {
+  if (!node.kernel.known()) return {.unsure = "the connection tracking table of " + node.host};
+  if (conntrack_full(node)) {
+    return {.found = "the connection tracking table of " + node.host + " is full"};
   }
-  if (conntrack_full(*target)) {
-    return "the connection tracking table of " + target->host + " is full";
+  if (target != &node) return {};
+  if (!node.sockets.known()) {
+    return dial.ours ? OtherReason{} : OtherReason{.unsure = "the sockets of " + node.host};
   }
-  return text_of(routing_trouble(from, *target, dial));
+  const Listener* listener = listener_at(node, dial.address, dial.port);
+  if (listener == nullptr || listener->queued == 0 || listener->queued < listener->backlog) {
+    return {};
+  }
+  return {.found = "the accept queue of the listener on " + node.host + " is full"};
+}
+
+}  // namespace reading_detail
+
+inline OtherReason other_reason(const NodeFacts& from, const NodeFacts* target, const Dial& dial) {
+  std::vector<OtherReason> reasons = {reading_detail::by_tables(from, target, dial)};
+  if (target != nullptr) {
+    if (target != &from) reasons.push_back(reading_detail::by_tables(*target, target, dial));
+    const RoutingTrouble trouble = routing_trouble(from, *target, dial);
+    reasons.push_back({.found = text_of(trouble), .unsure = trouble.missing});
+  }
+  OtherReason all;
+  for (const OtherReason& reason : reasons) {
+    if (!reason.found.empty()) return reason;
+    if (all.unsure.empty()) all.unsure = reason.unsure;
+  }
+  return all;
 }
 
 // --- the reading ---
@@ -94,11 +176,14 @@ inline Spot spot_of_icmp(const Dial& dial, const Address& sender) {
 namespace reading_detail {
 
 inline void read_silence(Reading& reading) {
-  reading.excluded = other_reason(*reading.from, reading.target, *reading.dial);
+  OtherReason other = other_reason(*reading.from, reading.target, *reading.dial);
+  reading.excluded = std::move(other.found);
+  reading.unsure = std::move(other.unsure);
   reading.kind = reading.excluded.empty() ? Kind::dropped : Kind::unreachable;
   reading.spot = spot_of(*reading.dial);
   const bool seen_arriving = reading.spot == Spot::target;
-  reading.certainty = seen_arriving ? Certainty::proved : Certainty::likely;
+  const bool proved = seen_arriving && reading.unsure.empty();
+  reading.certainty = proved ? Certainty::proved : Certainty::likely;
 }
 
 // A closed port answers with a reset, never with ICMP (RFC 1122, 4.2.2.13 and 3.2.2.1): that is a
@@ -107,7 +192,7 @@ inline void read_refusal(Reading& reading) {
   const Dial& dial = *reading.dial;
   const auto sender = icmp_sender(dial);
   const bool listens =
-      reading.target != nullptr && listener_at(*reading.target, dial.port) != nullptr;
+      reading.target != nullptr && listener_at(*reading.target, dial.address, dial.port) != nullptr;
   if (!sender && !dial.ours && !listens) return;
   reading.kind = Kind::rejected;
   reading.spot = sender ? spot_of_icmp(dial, *sender) : spot_of(dial);
@@ -166,6 +251,20 @@ inline std::string trace_text(const Dial& dial) {
   if (dial.syn_left.known() && !*dial.syn_left) return "; the first packet did not leave";
   if (dial.syn_arrived.known()) return "; the first packet did not arrive there";
   return "";
+}
+
+// A silence that is called a filter's, though something else could not be excluded, is a gap.
+inline void note_doubt(const Reading& reading, Judge& judge) {
+  if (reading.unsure.empty()) return;
+  const NodeFacts& node = reading.target != nullptr ? *reading.target : *reading.from;
+  const Observed<bool> excluded =
+      Unknown{.kind = Why::unsupported, .text = reading.unsure + " may be the reason, too"};
+  judge.see(node, "dial.reason", excluded);
+}
+
+// "; not excluded: the rules of node0", likewise.
+inline std::string doubt_text(const Reading& reading) {
+  return reading.unsure.empty() ? "" : "; not excluded: " + reading.unsure;
 }
 
 }  // namespace distdoctor

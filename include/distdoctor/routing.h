@@ -14,6 +14,11 @@
 
 namespace distdoctor {
 
+// The dialler's own end: as its socket said, else as the kernel would choose it.
+inline const std::optional<Address>& source_of(const Dial& dial) {
+  return dial.source ? dial.source : dial.route.source;
+}
+
 namespace routing_detail {
 
 constexpr int kMain = 254;
@@ -84,23 +89,36 @@ inline bool leads_out(const Route& route) {
   return route.kind == RouteKind::unicast || route.kind == RouteKind::local;
 }
 
-// RFC 3704, ip-sysctl.rst: the larger of "all" and the link's own value counts; 1 is strict.
-inline bool strict_reverse_path(const NodeFacts& node, const std::string& interface) {
-  if (!node.kernel.known()) return false;
-  const auto value = [&](const std::string& name) {
+// RFC 3704, ip-sysctl.rst: the larger of "all" and the link's own value counts; 1 is strict. None:
+// one of the two is not known, and the other does not settle it.
+inline std::optional<bool> reverse_path_is_strict(const NodeFacts& node,
+                                                  const std::string& interface) {
+  if (!node.kernel.known()) return std::nullopt;
+  const auto value = [&](const std::string& name) -> std::optional<int> {
     const auto conf = node.kernel->conf.find(name);
-    return conf == node.kernel->conf.end() ? 0 : conf->second.rp_filter;
+    return conf == node.kernel->conf.end() ? std::nullopt : conf->second.rp_filter;
   };
-  return std::max(value("all"), value(interface)) == 1;
+  constexpr int kLoose = 2;
+  const auto all = value("all");
+  const auto own = value(interface);
+  if (all == kLoose || own == kLoose) return false;
+  if (!all || !own) return std::nullopt;
+  return std::max(*all, *own) == 1;
 }
 
-// Why a node's own routing keeps a connection from coming about.
+inline bool strict_reverse_path(const NodeFacts& node, const std::string& interface) {
+  return reverse_path_is_strict(node, interface).value_or(false);
+}
+
+// Why a node's own routing keeps a connection from coming about. `unsure`: some of it could not be
+// followed, so that it may be the reason all the same; `missing` says what.
 struct RoutingTrouble {
-  enum class Kind : std::uint8_t { none, no_way_back, strict_at_target, strict_at_dialler };
+  enum class Kind : std::uint8_t { none, unsure, no_way_back, strict_at_target, strict_at_dialler };
   Kind kind = Kind::none;
   const NodeFacts* node = nullptr;  // whose routing it is
   std::string arrives_by = {};      // strict: the interface that the packet comes in by
   std::string leaves_by = {};       // strict: the one that an answer would leave by
+  std::string missing = {};         // unsure: "the rules of node0 (marks or selectors)"
 };
 
 namespace routing_detail {
@@ -121,16 +139,34 @@ inline const Link* answer_comes_by(const NodeFacts& dialler, const Link& leaves)
   return nullptr;
 }
 
+inline RoutingTrouble unsure(const NodeFacts& node, const char* what) {
+  return {.kind = RoutingTrouble::Kind::unsure,
+          .node = &node,
+          .missing = std::string(what) + " of " + node.host};
+}
+
+// Why way_out does not know.
+inline RoutingTrouble unsure_way(const NodeFacts& node) {
+  if (!node.routes.known()) return unsure(node, "the routes");
+  return unsure(node, node.rules.known() ? "policy rules (marks or other selectors)" : "the rules");
+}
+
 inline RoutingTrouble trouble_at_dialler(const NodeFacts& dialler,
                                          const NodeFacts& target,
                                          const Dial& dial,
                                          const std::string& leaves_by) {
-  if (!dialler.links.known() || dial.route.interface.empty()) return {};
+  if (!dialler.links.known()) return unsure(dialler, "the links");
+  if (dial.route.interface.empty()) return {};
   const Link* leaves = find_link(*target.links, leaves_by);
   const Link* comes = leaves == nullptr ? nullptr : answer_comes_by(dialler, *leaves);
   if (comes == nullptr || comes->name == dial.route.interface) return {};
-  if (!strict_reverse_path(dialler, comes->name)) return {};
-  return {RoutingTrouble::Kind::strict_at_dialler, &dialler, comes->name, dial.route.interface};
+  const auto strict = reverse_path_is_strict(dialler, comes->name);
+  if (!strict) return unsure(dialler, "rp_filter");
+  if (!*strict) return {};
+  return {.kind = RoutingTrouble::Kind::strict_at_dialler,
+          .node = &dialler,
+          .arrives_by = comes->name,
+          .leaves_by = dial.route.interface};
 }
 
 }  // namespace routing_detail
@@ -172,27 +208,51 @@ inline std::vector<std::string> may_arrive_by(const NodeFacts& target,
 
 }  // namespace routing_detail
 
+namespace routing_detail {
+
+// The target's rp_filter, then the dialler's; `leaves_by`: the link that the answer leaves by.
+inline RoutingTrouble reverse_path_trouble(const NodeFacts& dialler,
+                                           const NodeFacts& target,
+                                           const Dial& dial,
+                                           const AddressOnLink& at,
+                                           const std::string& leaves_by) {
+  RoutingTrouble doubt;
+  for (const std::string& arrives_by : may_arrive_by(target, at, dial)) {
+    if (arrives_by == leaves_by) continue;
+    const auto strict = reverse_path_is_strict(target, arrives_by);
+    if (!strict) doubt = unsure(target, "rp_filter");
+    if (!strict.value_or(false)) continue;
+    return {.kind = RoutingTrouble::Kind::strict_at_target,
+            .node = &target,
+            .arrives_by = arrives_by,
+            .leaves_by = leaves_by};
+  }
+  const RoutingTrouble there = trouble_at_dialler(dialler, target, dial, leaves_by);
+  return there.kind == RoutingTrouble::Kind::none ? doubt : there;
+}
+
+}  // namespace routing_detail
+
 // Looks at a dial that got no answer. IPv6 has no rp_filter.
 inline RoutingTrouble routing_trouble(const NodeFacts& dialler,
                                       const NodeFacts& target,
                                       const Dial& dial) {
-  const auto& source = dial.source ? dial.source : dial.route.source;
-  if (!source || !target.links.known() || dial.address.loopback()) return {};
+  if (dial.address.loopback()) return {};
+  const auto& source = source_of(dial);
+  if (!source) return routing_detail::unsure(dialler, "the source address");
+  if (!target.links.known()) return routing_detail::unsure(target, "the links");
   const auto at = find_address(*target.links, dial.address);
+  if (!at) return {};  // somebody else's routing
   const auto back = way_out(target, *source, dial.address);
-  if (!at || !back) return {};
+  if (!back) return routing_detail::unsure_way(target);
   if (back->route == nullptr || !leads_out(*back->route)) {
-    return {RoutingTrouble::Kind::no_way_back, &target, at->link->name, {}};
+    return {
+        .kind = RoutingTrouble::Kind::no_way_back, .node = &target, .arrives_by = at->link->name};
   }
   const std::string& leaves_by = back->route->interface;
   const bool to_itself = back->route->kind == RouteKind::local;  // both have the address
   if (dial.address.v6 || leaves_by.empty() || to_itself) return {};
-  for (const std::string& arrives_by : routing_detail::may_arrive_by(target, *at, dial)) {
-    if (arrives_by != leaves_by && strict_reverse_path(target, arrives_by)) {
-      return {RoutingTrouble::Kind::strict_at_target, &target, arrives_by, leaves_by};
-    }
-  }
-  return routing_detail::trouble_at_dialler(dialler, target, dial, leaves_by);
+  return routing_detail::reverse_path_trouble(dialler, target, dial, *at, leaves_by);
 }
 
 }  // namespace distdoctor

@@ -5,6 +5,7 @@
 #include <distdoctor/finding.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,10 +75,9 @@ struct Announced {
 inline std::vector<Announced> announced(const JobSpec& job, const Prediction& prediction) {
   std::vector<Announced> all;
   if (job.nccl != Use::no && prediction.nccl.known()) {
-    if (prediction.nccl->bootstrap) {
-      all.push_back({Purpose::nccl_bootstrap, *prediction.nccl->bootstrap});
-    }
-    for (const Choice& choice : prediction.nccl->net_socket) {
+    const NcclChoice& nccl = *prediction.nccl;
+    if (nccl.bootstrap) all.push_back({Purpose::nccl_bootstrap, *nccl.bootstrap});
+    for (const Choice& choice : nccl.net_socket) {
       all.push_back({Purpose::nccl_data, choice});
     }
   }
@@ -91,6 +91,37 @@ inline std::vector<Announced> announced(const JobSpec& job, const Prediction& pr
 inline Use use_of(const JobSpec& job, Purpose purpose) {
   if (purpose == Purpose::gloo) return job.gloo;
   return purpose == Purpose::master ? Use::yes : job.nccl;
+}
+
+// Of two libraries that the job may use it uses one at least: what breaks the one that it surely
+// uses, or both, is as severe as given; what breaks only one that it may do without is a notice.
+inline Severity capped_by_purposes(const JobSpec& job,
+                                   Severity severity,
+                                   const std::vector<Purpose>& purposes) {
+  bool nccl = job.nccl == Use::no;
+  bool gloo = job.gloo == Use::no;
+  for (const Purpose purpose : purposes) {
+    if (use_of(job, purpose) == Use::yes) return severity;
+    (purpose == Purpose::gloo ? gloo : nccl) = true;
+  }
+  return nccl && gloo ? severity : std::min(severity, Severity::notice);
+}
+
+// Whether NCCL would carry a job's data by RDMA (NET/IB), not over sockets: the node has an active
+// RDMA port, and neither NCCL_IB_DISABLE nor NCCL_NET speaks against it. The first is a number to
+// NCCL (strtoll, base 0): "true" and "yes" are 0. The second is compared without case (net.cc).
+inline bool rdma_carries_data(const NodeFacts& node, const Settings& settings) {
+  if (!node.devices.known() || node.devices->rdma.empty()) return false;
+  const auto disabled = settings.find("NCCL_IB_DISABLE");
+  if (disabled != settings.end() && std::strtoll(disabled->second.value.c_str(), nullptr, 0) != 0) {
+    return false;
+  }
+  constexpr std::string_view kSockets = "socket";
+  const auto net = settings.find("NCCL_NET");
+  return net == settings.end() ||
+         !std::ranges::equal(net->second.value, kSockets, [](char a, char b) {
+           return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b;
+         });
 }
 
 // Limits, mounts and environment of an ssh login are not the job's: a finding on them is a notice

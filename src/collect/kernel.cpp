@@ -18,11 +18,15 @@ int setting(const machine::FileTree& files, std::string_view path) {
   return static_cast<int>(number_at(files, path).value_or(0));
 }
 
+std::optional<int> seen(const machine::FileTree& files, const std::string& path) {
+  return parse_int<int>(files.word(path));
+}
+
 InterfaceConf read_conf(const machine::FileTree& files, const std::string& folder) {
-  return {.rp_filter = setting(files, folder + "/rp_filter"),
-          .arp_ignore = setting(files, folder + "/arp_ignore"),
-          .arp_announce = setting(files, folder + "/arp_announce"),
-          .arp_filter = setting(files, folder + "/arp_filter"),
+  return {.rp_filter = seen(files, folder + "/rp_filter"),
+          .arp_ignore = seen(files, folder + "/arp_ignore"),
+          .arp_announce = seen(files, folder + "/arp_announce"),
+          .arp_filter = seen(files, folder + "/arp_filter"),
           .accept_local = setting(files, folder + "/accept_local") != 0};
 }
 

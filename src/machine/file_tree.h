@@ -27,7 +27,7 @@ struct FileInfo {
 
 // statvfs(3) of the file system that holds a path.
 struct FileSystem {
-  std::int64_t size = 0;  // bytes
+  std::int64_t size = 0;  // bytes; 0: it counts none (tmpfs without a limit, proc)
   std::int64_t free = 0;  // bytes, for an ordinary user
   bool read_only = false;
   bool operator==(const FileSystem&) const = default;

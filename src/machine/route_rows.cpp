@@ -257,8 +257,11 @@ Result<std::vector<Route>> ask_routes(std::size_t most) {
         nlmsg_valid_hdr(message, sizeof *header) != 0 && (header->rtm_flags & RTM_F_CLONED) != 0;
     if (copy) return true;
     for (auto& route : decode_routes(message, names)) routes.push_back(std::move(route));
-    return routes.size() < most;
+    return routes.size() <= most;
   }));
+  if (routes.size() > most) {
+    return failure("read the routes", "more than " + std::to_string(most));
+  }
   return routes;
 }
 

@@ -25,6 +25,7 @@ std::optional<PolicyRule> decode_rule(nlmsghdr* message);
 // None for multicast and broadcast entries (NUD_NOARP).
 std::optional<Neighbour> decode_neighbour(nlmsghdr* message, const LinkNames& names);
 
+// All or none: of a part nobody can say where a packet goes. More than `most` are an Error.
 Result<std::vector<Route>> ask_routes(std::size_t most);
 Result<std::vector<PolicyRule>> ask_rules();
 Result<std::vector<Neighbour>> ask_neighbours(std::size_t most);

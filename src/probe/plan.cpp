@@ -53,11 +53,19 @@ std::string set_name(const std::string& host, const Address& address) {
   return host + " " + address.text();
 }
 
+// Nobody can listen at an IPv6 address while duplicate address detection runs, or after it failed
+// (RFC 4862, 5.4): the links of a container that just starts.
+bool can_be_bound(const NodeFacts& node, const Address& address) {
+  const auto at = node.links.known() ? find_address(*node.links, address) : std::nullopt;
+  return !at || !(at->address->tentative || at->address->dad_failed);
+}
+
 std::vector<Offer> offers_of(const ClusterFacts& cluster, const NodeFacts& node, Nonces& nonces) {
   std::vector<Offer> offers;
   const Prediction* prediction = find_prediction(cluster, node.host);
   if (prediction == nullptr) return offers;
   for (const Announced& row : announced(cluster.job, *prediction)) {
+    if (!can_be_bound(node, row.choice.address)) continue;
     const auto known = std::ranges::find_if(
         offers, [&](const Offer& offer) { return offer.choice.address == row.choice.address; });
     if (known == offers.end()) {

@@ -78,7 +78,9 @@ NodeFacts healthy_node(std::size_t i, std::size_t size) {
   node.rules = std::vector<PolicyRule>{};
   node.neighbours = std::vector<Neighbour>{};
   KernelNet kernel{.somaxconn = 4096};
-  for (const char* name : {"all", "lo", "eth0", "eth1"}) kernel.conf[name] = {};
+  for (const char* name : {"all", "lo", "eth0", "eth1"}) {
+    kernel.conf[name] = {.rp_filter = 0, .arp_ignore = 0, .arp_announce = 0, .arp_filter = 0};
+  }
   node.kernel = kernel;
   node.sockets = SocketFacts{.owners_visible = true};
   std::vector<Resolution> names;

@@ -1,5 +1,7 @@
 #include "support/check_cases.h"
 
+#include "support/planted_names.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -73,6 +75,18 @@ void check_verdict(const Finding& finding, const Verdict& verdict) {
   CHECK(fixes == verdict.fixes);
 }
 
+// The same row once more, with names in it that only quotes make harmless.
+void check_quoting(const Check& check, const CheckCase& row) {
+  World world;
+  row.change(world);
+  plant_names(world.cluster);
+  Judge judge(check.codes);
+  check.run({.cluster = world.cluster, .expect = world.expect}, judge);
+  for (const Finding& finding : judge.findings()) {
+    CHECK(unsafe_commands(finding) == std::vector<std::string>{});
+  }
+}
+
 }  // namespace
 
 const Check& find_check(std::string_view name) {
@@ -100,6 +114,7 @@ void run_cases(std::string_view name, const std::vector<CheckCase>& cases) {
     std::vector<std::string> gaps;
     for (const Gap& gap : judge.gaps()) gaps.push_back(gap.node + " " + gap.fact);
     CHECK(gaps == row.gaps);
+    check_quoting(check, row);
   }
 }
 

@@ -46,8 +46,8 @@ struct ShmSegment {
 
 struct SharedMemory {
   std::string filesystem = {};  // tmpfs; empty: /dev/shm is no mount point
-  std::int64_t size = 0;        // bytes
-  std::int64_t free = 0;        // bytes, for an ordinary user
+  std::int64_t size = 0;        // bytes; 0: no limit (tmpfs with size=0, which has no blocks)
+  std::int64_t free = 0;        // bytes, for an ordinary user; says nothing without a limit
   bool read_only = false;
   std::string options = {};
   std::vector<ShmSegment> nccl_segments = {};

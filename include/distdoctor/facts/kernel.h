@@ -13,11 +13,11 @@ namespace distdoctor {
 
 // One interface's /proc/sys/net/ipv4/conf/NAME. The kernel uses max(all, NAME) for rp_filter,
 // arp_ignore, arp_announce, and "all or NAME" for arp_filter: `conf` holds "all" too.
-struct InterfaceConf {
-  int rp_filter = 0;  // 0 off, 1 strict, 2 loose
-  int arp_ignore = 0;
-  int arp_announce = 0;
-  int arp_filter = 0;
+struct InterfaceConf {                // none: could not be read, which is not "off"
+  std::optional<int> rp_filter = {};  // 0 off, 1 strict, 2 loose
+  std::optional<int> arp_ignore = {};
+  std::optional<int> arp_announce = {};
+  std::optional<int> arp_filter = {};
   bool accept_local = false;
   bool operator==(const InterfaceConf&) const = default;
 };

@@ -1,9 +1,9 @@
 #include <distdoctor/facts.h>
+#include <distdoctor/views.h>
 
 #include "base/text.h"
 #include "rules/gloo/device.h"
 #include "rules/nccl/interfaces.h"
-#include "rules/nccl/rdma.h"
 #include "rules/predict.h"
 #include "rules/recommend/candidates.h"
 #include "rules/recommend/reach.h"

@@ -95,6 +95,21 @@ const std::vector<CheckCase> cases = {
             "64.0 MiB",
             "65.3 MiB, better 1 GiB",
             "node1: (manual)")}},
+    {"near miss: a tmpfs without a limit counts no blocks",
+     [](World& w) {
+       resize(w, 0, 0);
+       w.cluster.job.ranks_per_node = 8;
+     }},
+    {"no mount of its own: a remount would fail",
+     [](World& w) {
+       resize(w, 16 * kMiB, 16 * kMiB);
+       World::change(w.node(1).shm, [](SharedMemory& shm) { shm.filesystem = ""; });
+     },
+     {small(blocker,
+            "but one process of NCCL 2.28.9 need at least 32.6 MiB",
+            "16.0 MiB",
+            "32.6 MiB, better 1 GiB",
+            "node1: mount -t tmpfs -o mode=1777,size=1G tmpfs /dev/shm")}},
     {"near miss: two processes of NCCL 2.27 fit",
      [](World& w) {
        in_docker(w);

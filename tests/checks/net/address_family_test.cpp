@@ -124,6 +124,22 @@ const std::vector<CheckCase> cases = {
                                            .node = "node0",
                                            .addresses = {addr("10.10.0.10"), addr("fd00:20::10")}};
      }},
+    {"near miss: what nobody reaches is a wrong choice: a link-local address",
+     [](World& w) {
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) {
+         nccl_takes(w, i, {pick("eth1", fast(i)), pick("veth1a2b", "fe80::1%veth1a2b")});
+       }
+     }},
+    {"near miss: likewise a VPN that the peers dialled in vain",
+     [](World& w) {
+       dual_stack(w);
+       node3_has_v6_only(w);
+       nccl_takes(w, 3, {pick("eth1", kV6[3])});
+       for (const std::size_t i : {1U, 2U}) nccl_takes(w, i, {pick("eth1", kV6[i])});
+       add_link(w, 0, "wg0", "10.8.0.9", LinkKind::wireguard);
+       nccl_takes(w, 0, {pick("wg0", "10.8.0.9")});
+       dialled(w, 1, 0, "10.8.0.9", Outcome::host_unreachable);
+     }},
     {"near miss: loopback is another fault",
      [](World& w) {
        dual_stack(w);

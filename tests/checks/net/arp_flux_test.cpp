@@ -64,7 +64,40 @@ const std::vector<CheckCase> cases = {
            {1, 2})}},
     {"it works for now",
      [](World& w) { one_subnet(w, 1, 1); },
+     {flux(notice, possible, "it works until an ARP entry changes", {1})}},
+    {"it works for now, and a peer has seen two network cards for the address",
+     [](World& w) {
+       one_subnet(w, 1, 1);
+       w.node(2).duplicates = std::vector<DuplicateAddress>{
+           {.node = "node2", .interface = "eth1", .address = addr(fast(1)), .other_mac = "02::7"}};
+     },
      {flux(degraded, possible, "it works until an ARP entry changes", {1})}},
+    {"each link answers for its own address, and answers leave by the other one",
+     [](World& w) {
+       one_subnet(w, 1, 1);
+       conf(w, "all", [](InterfaceConf& conf) { conf.arp_ignore = 1; });
+       World::change(w.node(1).routes,
+                     [](std::vector<Route>& routes) { routes[1].interface = "eth0"; });
+       each_dial(w, 2, 1, [](Dial& dial) {
+         if (dial.address == addr(fast(1))) fail(dial, Outcome::host_unreachable, false, false);
+       });
+     },
+     {[] {
+       Verdict made = flux(blocker, likely,
+                           "strict rp_filter drops what comes in: answers from 10.20.0.11 leave by "
+                           "eth0",
+                           {1});
+       made.evidence = {
+           "node1 net.subnet: eth0 10.20.0.111/24, eth1 10.20.0.11/24, rp_filter 1 (strict), "
+           "answers from 10.20.0.11 leave by eth0, not one link a subnet, or settings that keep "
+           "them apart; ip -br -4 addr; sysctl -a -r 'conf.*(rp_filter|arp_ignore)'"};
+       return made;
+     }()}},
+    {"near miss: arp_ignore could not be read",
+     [](World& w) {
+       one_subnet(w, 1, 1);
+       conf(w, "all", [](InterfaceConf& conf) { conf.arp_ignore.reset(); });
+     }},
 
     {"near miss: loose rp_filter", [](World& w) { one_subnet(w, 1, 2); }},
     {"near miss: each link answers for its own addresses only",

@@ -90,6 +90,38 @@ const std::vector<CheckCase> cases = {
               "; the first packet arrived there",
               {"node0"},
               {open_data(0, {1})})}},
+    {"rules with marks on node0 may be the reason, too: likely, and a gap",
+     [](World& w) {
+       fail_data(w, 1, 0, {});
+       try_outside(w, 1, 0, {});
+       w.node(0).rules = std::vector<PolicyRule>{{.priority = 5210, .table = 52, .mark = 0x80000},
+                                                 {.priority = 32766, .table = 254}};
+     },
+     {dropped(likely,
+              "dropped by node0 itself; port 16896 passes",
+              "; the first packet arrived there; not excluded: policy rules (marks or other "
+              "selectors) of node0",
+              {"node0"},
+              {open_data(0, {1})})},
+     {"node0 dial.reason"}},
+    {"the range of ports of node0 is not known: no figure, and nothing to paste",
+     [](World& w) {
+       fail_data(w, 1, 0, {});
+       try_outside(w, 1, 0, {});
+       w.node(0).kernel = Unknown{.kind = Why::denied};
+     },
+     {[] {
+       Verdict made = dropped(likely,
+                              "the ephemeral ports from 32768 to 60999 of node0 are dropped by "
+                              "node0 itself",
+                              "", {"node0"}, {"node0: (manual)"});
+       made.evidence = {
+           dialled(1, 0,
+                   "timed out on 8 of 9 ephemeral ports (32768 to 60999); the first packet arrived "
+                   "there; not excluded: the connection tracking table of node0")};
+       return made;
+     }()},
+     {"node0 dial.reason"}},
     {"for several nodes at once",
      [](World& w) {
        for (const std::size_t from : {1U, 2U, 3U}) {

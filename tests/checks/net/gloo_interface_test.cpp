@@ -116,6 +116,32 @@ const std::vector<CheckCase> cases = {
                  "itself",
                  "ip -br addr show dev docker0"),
              set_to(0, "docker0")})}},
+    {"docker0 without containers: Gloo takes it without a carrier",
+     [](World& w) {
+       docker0(w);
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) {
+         w.change_link(i, "docker0", [](Link& link) { link.running = link.carrier = false; });
+         if (i > 0) gloo_takes(w, i, pick("eth0", mgmt(i)), GlooReason::variable);
+       }
+     },
+     {fault("net-gloo-interface-unreachable",
+            Symptom::hang,
+            "with GLOO_SOCKET_IFNAME=docker0 (--env) Gloo takes docker0 on node0",
+            {"node0"},
+            {row(1,
+                 "node0 announces 172.17.0.1 of docker0: which node1 has too, so that it reaches "
+                 "itself",
+                 "ip -br addr show dev docker0"),
+             set_to(0, "docker0")})}},
+    {"near miss: the peer's own link into that subnet is down: another fault",
+     [](World& w) {
+       named(w, "eth1");
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) {
+         gloo_takes(w, i, pick("eth1", fast(i)), GlooReason::variable);
+       }
+       w.change_link(1, "eth1", [](Link& link) { link.up = link.running = link.carrier = false; });
+       dialled(w, 1, 0, fast(0), Outcome::host_unreachable, Purpose::gloo);
+     }},
     {"the hostname leads into a VPN",
      [](World& w) {
        use_gloo(w);

@@ -125,6 +125,26 @@ const std::vector<CheckCase> cases = {
          unplug(w, i, "docker0");
        }
      }},
+    {"near miss: docker0 without containers has no carrier, also where Gloo is told to take it",
+     [](World& w) {
+       use_gloo(w);
+       w.set("GLOO_SOCKET_IFNAME", "docker0");
+       add_link(w, 2, "docker0", "172.17.0.1", LinkKind::bridge);
+       gloo_takes(w, 2, pick("docker0", "172.17.0.1"), GlooReason::variable);
+       unplug(w, 2, "docker0");
+     }},
+    {"a bridge with a port has lost it",
+     [](World& w) {
+       w.change_link(2, "eth1", [](Link& link) { link.kind = LinkKind::bridge; });
+       add_link(w, 2, "ens9", "0.0.0.0");
+       w.change_link(2, "ens9", [](Link& link) {
+         link.addresses.clear();
+         link.master = "eth1";
+       });
+       unplug(w, 2, "eth1");
+       nccl_finds_nothing(w, 2);
+     },
+     {unplugged(blocker, "NCCL is told to take it")}},
     {"near miss: one of a list, where another one serves",
      [](World& w) {
        w.set("NCCL_SOCKET_IFNAME", "=ens5,eth1");

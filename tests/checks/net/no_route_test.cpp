@@ -123,6 +123,16 @@ const std::vector<CheckCase> cases = {
               {line("Network is unreachable")},
               {"node1: (manual)"})}},
 
+    {"near miss: no address of that family at all: another check's",
+     [](World& w) {
+       for (const char* link : {"eth0", "eth1"}) {
+         w.change_link(1, link, [](Link& changed) {
+           changed.addresses = {{.address = addr("fd00:20::11"), .prefix = 64}};
+         });
+       }
+       w.node(1).routes = std::vector<Route>{};
+       at_once(w, 1, 0, Outcome::net_unreachable, "ENETUNREACH", "Network is unreachable");
+     }},
     {"near miss: a policy rule forbids it",
      [](World& w) {
        add_rule(w, 1, {.priority = 100, .table = 100, .to = addr("10.20.0.0"), .to_prefix = 24});

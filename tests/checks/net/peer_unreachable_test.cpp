@@ -54,13 +54,13 @@ const std::vector<CheckCase> cases = {
        close(w, 0, 1, {});
        close(w, 1, 0, {});
      },
-     {unreachable("node0 does not reach node1 at 10.20.0.11: nothing comes back on any port; it is "
-                  "node0 or node1, "
-                  "or what lies between",
-                  {"node0", "node1"},
-                  {silence(0, 1, "; the first packet arrived there"),
-                   silence(1, 0, "; the first packet arrived there")},
-                  {open_data(1, {0}), open_data(0, {1})})}},
+     {unreachable(
+         "node0 and node1 do not reach each other at 10.20.0.11: nothing comes back on any "
+         "port; it is node0 or node1, or what lies between",
+         {"node0", "node1"},
+         {silence(0, 1, "; the first packet arrived there"),
+          silence(1, 0, "; the first packet arrived there")},
+         {open_data(1, {0}), open_data(0, {1})})}},
     {"two nodes alone",
      [](World& w) {
        close(w, 0, 1, {.seen = Seen::unwatched});
@@ -86,9 +86,21 @@ const std::vector<CheckCase> cases = {
                   {"node0: (manual)"})}},
     {"no neighbour answers, one way only",
      [](World& w) { each_dial(w, 0, 1, [](Dial& dial) { silent_neighbour(dial, 1); }); },
-     {unreachable("no ARP answer from 10.20.0.11",
+     {unreachable("node0 does not reach node1 at 10.20.0.11: no ARP answer from 10.20.0.11; the "
+                  "other way is open; it is node0 or node1",
                   {"node0", "node1"},
                   {no_answer(0, 1)},
+                  {"node0: (manual)"})}},
+    {"all miss one, which reaches them",
+     [](World& w) {
+       for (const std::size_t from : {0U, 1U, 3U}) {
+         each_dial(w, from, 2, [](Dial& dial) { silent_neighbour(dial, 2); });
+       }
+     },
+     {unreachable("node0, node1, node3 do not reach node2 at 10.20.0.12: no ARP answer from "
+                  "10.20.0.12; the other way is open",
+                  {"node2"},
+                  {no_answer(0, 2), no_answer(1, 2), no_answer(3, 2)},
                   {"node0: (manual)"})}},
     {"MASTER_PORT fails with them: its port is opened too",
      [](World& w) {
@@ -115,8 +127,8 @@ const std::vector<CheckCase> cases = {
                 "packet arrived there, not a connection on each; nc -vz -w 3 " +
                 to + " 32768";
        };
-       return unreachable("node0 does not reach node1 at 10.10.0.11", {"node0", "node1"},
-                          {line("node0", mgmt(1)), line("node1", mgmt(0))},
+       return unreachable("node0 and node1 do not reach each other at 10.10.0.11",
+                          {"node0", "node1"}, {line("node0", mgmt(1)), line("node1", mgmt(0))},
                           {opens("node1", mgmt(0), {32768, 60999}, "eth0"),
                            opens("node0", mgmt(1), {32768, 60999}, "eth0"),
                            opens("node0", mgmt(1), {29500, 29500}, "")});

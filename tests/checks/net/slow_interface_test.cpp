@@ -76,6 +76,19 @@ const std::vector<CheckCase> cases = {
        rdma_everywhere(w);
        w.set("NCCL_IB_DISABLE", "true");
      }},
+    {"RDMA is there, and NCCL_NET says sockets: its case does not count",
+     [](World& w) {
+       over_eth0(w);
+       rdma_everywhere(w);
+       w.set("NCCL_NET", "SOCKET");
+     },
+     {slow(degraded, "NCCL", "*: (manual)")}},
+    {"near miss: NCCL_NET names another transport",
+     [](World& w) {
+       over_eth0(w);
+       rdma_everywhere(w);
+       w.set("NCCL_NET", "IB");
+     }},
     {"near miss: the control traffic of an NCCL job's Gloo may be slow",
      [](World& w) { w.cluster.job.gloo = Use::maybe; }},
     {"near miss: one node lacks the fast link",

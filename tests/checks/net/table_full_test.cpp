@@ -22,6 +22,24 @@ void neighbours(World& w, std::int64_t count, std::int64_t most) {
   });
 }
 
+// node0's partners: by what they announce and from where they dialled.
+std::string more_room() {
+  std::string text =
+      "sysctl -w net.netfilter.nf_conntrack_max=262144\n"
+      "if [ \"$(sysctl -n net.netfilter.nf_conntrack_max)\" -lt 262144 ]; then  # a container\n"
+      "  nft add table inet untracked\n"
+      "  nft add chain inet untracked in '{ type filter hook prerouting priority -300; }'\n"
+      "  nft add chain inet untracked out '{ type filter hook output priority -300; }'\n"
+      "  nft add rule inet untracked in iif lo notrack\n"
+      "  nft add rule inet untracked out oif lo notrack\n";
+  for (const char* peer :
+       {"10.20.0.11", "10.20.0.12", "10.20.0.13", "10.10.0.11", "10.10.0.12", "10.10.0.13"}) {
+    text += std::string("  nft add rule inet untracked in ip saddr ") + peer +
+            " notrack\n  nft add rule inet untracked out ip daddr " + peer + " notrack\n";
+  }
+  return text + "fi";
+}
+
 Verdict conntrack(Severity severity,
                   Certainty certainty,
                   const char* says,
@@ -35,7 +53,7 @@ Verdict conntrack(Severity severity,
           .evidence = {"node0 net.netfilter.nf_conntrack_count: " + seen +
                        ", not room for new connections; sysctl "
                        "net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max"},
-          .fixes = {"node0: sysctl -w net.netfilter.nf_conntrack_max=262144"}};
+          .fixes = {"node0: " + more_room()}};
 }
 Verdict neighbour(Severity severity,
                   Certainty certainty,
@@ -89,6 +107,16 @@ const std::vector<CheckCase> cases = {
      {},
      {"node2 net.kernel"}},
 
+    {"near miss: small tables with room, and one that nobody uses",
+     [](World& w) {
+       connections(w, 1, 64);
+       neighbours(w, 0, 50);
+       World::change(w.node(1).kernel, [](KernelNet& kernel) {
+         kernel.conntrack_count = 0;
+         kernel.conntrack_max = 0;
+       });
+       unanswered(w, 1, 0);
+     }},
     {"near miss: some room",
      [](World& w) {
        connections(w, 60000, 65536);

@@ -277,6 +277,17 @@ const std::vector<CheckCase> cases = {
      {not_up(notice,
              "node0 answers at MASTER_PORT 29500 with a reset: reachable, nobody listens there yet",
              {1, 2, 3})}},
+    {"something listens on loopback alone: no filter's reset",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused);
+       World::change(w.node(0).sockets, [](SocketFacts& s) {
+         s.listeners.push_back({.address = addr("127.0.0.1"), .port = 29500, .backlog = 128});
+       });
+     },
+     {not_up(notice,
+             "with a reset: what listens there is bound to loopback and takes connections of node0 "
+             "itself only",
+             {1, 2, 3})}},
     {"rank 0 is still starting",
      [](World& w) {
        fail(w, {1, 2, 3}, Outcome::refused);

@@ -162,20 +162,6 @@ fault_no_carrier() {
 }
 # RATE [LINK]: egress limited, e.g. 50mbit
 fault_slow() { in_net "$1" tc qdisc replace dev "${3:-eth1}" root tbf rate "$2" burst 64kb latency 100ms; }
-# MBIT: eth0 becomes a card of that speed (a tap; veth says 10000)
-fault_nic_speed() {
-  local i=$1 t
-  in_net "$i" ip link del eth0
-  setsid /usr/bin/python3 "$here/tools/taplink.py" "$LAB-n$i" eth0 "$SW" "ts$i" "$2" > "$R/taplink.n$i.log" 2>&1 < /dev/null &
-  echo $! > "$R/sw-tap$i.pid"
-  for ((t = 0; t < 100; t++)); do ip -n "$SW" -br link show "ts$i" up 2> /dev/null | grep -q . && break; sleep 0.05; done
-  in_net "$i" ip -batch - <<B
-link set eth0 address $(mac "$i" 0)
-addr add $NET0.$((10 + i))/24 dev eth0
-link set eth0 up
-route replace default via $NET0.1 dev eth0
-B
-}
 # MS [LOSS%]: eth1 delayed both ways by a user-space relay
 fault_delay() {
   local t

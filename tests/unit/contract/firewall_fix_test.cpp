@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -62,11 +63,11 @@ TEST_CASE("open_port_fix prints one command for each family, for the ports and p
       open_port_fix(opening_for({"10.99.0.1", "fd99::1", "10.99.0.7", "fe80::1%eth0"}));
   REQUIRE(fixes.size() == 2);
   CHECK(fixes[0].node == "node1");
-  CHECK(fixes[0].command.starts_with("for p in 10.99.0.1 10.99.0.7; do if firewall-cmd"));
+  CHECK(fixes[0].command.starts_with("for p in 10.99.0.1 10.99.0.7; do\n  if firewall-cmd"));
   CHECK(fixes[0].command.find("port=32768-60999") != std::string::npos);
   CHECK(fixes[0].command.find("--get-zone-of-interface=eth0") != std::string::npos);
   CHECK(fixes[0].command.find("to any port 32768:60999") != std::string::npos);
-  CHECK(fixes[1].command.starts_with("for p in fd99::1 fe80::1; do"));
+  CHECK(fixes[1].command.starts_with("for p in fd99::1 fe80::1; do\n"));
   CHECK(fixes[1].command.find("family=ipv6") != std::string::npos);
   CHECK(open_port_fix(opening_for({})).empty());
   const auto one =
@@ -77,6 +78,18 @@ TEST_CASE("open_port_fix prints one command for each family, for the ports and p
   CHECK(out[0].command.find("firewall-cmd") == std::string::npos);
   CHECK(out[0].command.find("ufw prepend allow out proto tcp to $p port 32768:60999") !=
         std::string::npos);
+}
+
+TEST_CASE("open_port_fix prints lines that a person can read") {
+  for (const Way way : {Way::in, Way::out}) {
+    for (const Fix& fix : open_port_fix(opening_for({"10.99.0.1", "fd99::1"}, way))) {
+      std::istringstream lines(fix.command);
+      for (std::string line; std::getline(lines, line);) {
+        CAPTURE(line);
+        CHECK(line.size() <= 130);
+      }
+    }
+  }
 }
 
 struct Row {
@@ -130,6 +143,23 @@ TEST_CASE("the printed command opens what a filter holds closed") {
     }
     CHECK(both() == std::pair(true, true));
   }
+}
+
+TEST_CASE("the printed command leaves a chain alone that drops nothing") {
+  if (const auto why = why_no_namespaces(); !why.empty()) {
+    MESSAGE("skipped: ", why);
+    return;
+  }
+  const Wire lab;
+  const std::string host = "ip netns exec " + lab.b.name() + " sh <<'SH'\n";
+  must(host +
+       "nft -f - <<END\ntable inet counts {\nchain in { type filter hook input priority -5;\n"
+       "counter\n}\n}\ntable inet guard {\nchain in { type filter hook input priority 0;\n"
+       "tcp dport 1-65535 drop\n}\n}\nEND\nSH");
+  for (const Fix& fix : open_port_fix(opening_for({"10.99.0.1"})))
+    must(host + fix.command + "\nSH");
+  must(host + "nft list table inet guard | grep -q accept\nSH");
+  must(host + "! nft list table inet counts | grep -q 10.99.0.1\nSH");
 }
 
 }  // namespace

@@ -192,6 +192,19 @@ TEST_CASE("a route's message: one route, several next hops, a cached copy of non
   CHECK(routes[1].gateway == ip("10.1.1.254"));
 }
 
+TEST_CASE("of too many routes none are told, since a part leads astray") {
+  const auto all = ask_routes(1'000'000);
+  if (!all || all->size() < 2) {
+    MESSAGE("skipped: no two routes here");
+    return;
+  }
+  CHECK(ask_routes(all->size()).has_value());
+  const auto part = ask_routes(all->size() - 1);
+  REQUIRE_FALSE(part.has_value());
+  CHECK(part.error().attempt == "read the routes");
+  CHECK(part.error().reason == "more than " + std::to_string(all->size() - 1));
+}
+
 TEST_CASE("a rule's message, and rules that nobody should think he knows") {
   Message plain(RTM_NEWRULE, rule_header());
   plain.add(FRA_PRIORITY, 100U).add(FRA_TABLE, 1000U).add(FRA_FWMARK, 7U);

@@ -395,5 +395,15 @@ TEST_CASE("when the job's own port may be bound") {
   }
 }
 
+TEST_CASE("an address that nobody can listen at yet is not planned") {
+  World world;
+  world.cluster = cluster_of(2);
+  world.change_link(0, "eth1", [](Link& link) { link.addresses[0].tentative = true; });
+  CHECK(lines(make_plan(world.cluster, {}, 1).rounds[1]) ==
+        Lines{"node0 -> node1 bootstrap+data 10.20.0.11 [node1 10.20.0.11] nonce",
+              "node0 -> node1 gloo 10.10.0.11 [node1 10.10.0.11] nonce",
+              "node1 -> node0 gloo 10.10.0.10 [node0 10.10.0.10] nonce"});
+}
+
 }  // namespace
 }  // namespace distdoctor::testing
