@@ -31,7 +31,7 @@ void report(const Case& c, const LaneReadings& rows, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  note_incomplete(c, judge);
+  note_untested(c.cluster, judge);
   const auto lanes = lanes_in(c.cluster, {LaneState::dropped, LaneState::rejected});
   note_doubts(lanes, judge);
   for (const auto& rows : by_spot(lanes)) report(c, rows, judge);

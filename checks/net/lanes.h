@@ -6,6 +6,7 @@
 #include <distdoctor/firewall_fix.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/reading.h>
+#include <distdoctor/untested.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -383,16 +384,6 @@ inline std::vector<LaneReadings> by_spot(const LaneReadings& rows) {
 // What might be the reason of a silence in place of a filter, and could not be looked at.
 inline void note_doubts(const LaneReadings& rows, Judge& judge) {
   for (const LaneReading& row : rows) note_doubt(row.sample, judge);
-}
-
-// A planned pair without an outcome is a gap, once for each that dials.
-inline void note_incomplete(const Case& c, Judge& judge) {
-  for (const PairFacts& pair : c.cluster.pairs) {
-    const NodeFacts* from = find_node(c.cluster, pair.from);
-    if (from != nullptr && !pair.to.empty()) {
-      judge.see(*from, "dial " + pair.to, pair.complete);
-    }
-  }
 }
 
 }  // namespace distdoctor::checks

@@ -72,6 +72,7 @@ std::vector<Fix> fixes_for(const std::vector<BadPath>& paths,
 }
 
 void run(const Case& c, Judge& judge) {
+  note_untested(c.cluster, judge);
   for (const PairFacts& pair : c.cluster.pairs) {
     const NodeFacts* from = find_node(c.cluster, pair.from);
     for (const Path& path : pair.paths) {

@@ -3,6 +3,7 @@
 
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
+#include <distdoctor/untested.h>
 #include <distdoctor/views.h>
 
 #include <fmt/format.h>

@@ -148,6 +148,7 @@ void report_pair(const Case& c, const LaneReadings& rows, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
+  note_untested(c.cluster, judge);
   const LaneReadings rows = lanes_in(c.cluster, {LaneState::unreachable});
   note_doubts(rows, judge);
   const auto pairs = by_pair(rows);

@@ -64,6 +64,7 @@ void report(const Case& c, const std::vector<Stuck>& rows, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
+  note_untested(c.cluster, judge);
   auto all = stuck_by_routing(c.cluster);
   std::erase_if(all, [](const Stuck& row) { return !by_policy_rule(row); });
   for (const auto& rows : by_node(all)) report(c, rows, judge);

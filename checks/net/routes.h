@@ -5,6 +5,7 @@
 #include <distdoctor/judge.h>
 #include <distdoctor/quote.h>
 #include <distdoctor/routing.h>
+#include <distdoctor/untested.h>
 #include <distdoctor/views.h>
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // Every node must be able to connect to MASTER_ADDR:MASTER_PORT.
 #include <distdoctor/check.h>
+#include <distdoctor/untested.h>
 
 #include "dialled.h"
 #include "mend.h"
@@ -306,20 +307,15 @@ void report(const Case& c, Kind kind, const Readings& readings, Judge& judge) {
   }
 }
 
-void note_untried(const Case& c, const NodeFacts& node, Judge& judge) {
-  const Master& master = *master_of(c);
-  if (master.node == node.host) return;
-  const PairFacts* pair = find_pair(c.cluster, node.host, master.node);
-  if (pair != nullptr) judge.see(node, "dial MASTER_PORT", pair->complete);
-}
-
 void run(const Case& c, Judge& judge) {
-  if (!meets_others(c) || master_of(c) == nullptr) return;
+  if (!meets_others(c)) return;
+  const Master* master = master_of(c);
+  if (master == nullptr) return note_unsaid(judge);
   // One finding for those who fail alike, for the same reason.
   std::map<std::tuple<Kind, std::string, std::string>, Readings> groups;
   for (const NodeFacts& node : c.cluster.nodes) {
     const Decisive decisive = decisive_dial(c.cluster, node);
-    if (!decisive.tried) note_untried(c, node, judge);
+    if (!decisive.tried && node.host != master->node) note_untested_master(c.cluster, node, judge);
     if (decisive.dial == nullptr) continue;
     const Reading reading = reading_of(node, find_node(c.cluster, decisive.to), *decisive.dial);
     note_doubt(reading, judge);

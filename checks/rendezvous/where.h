@@ -37,6 +37,14 @@ inline std::string master_name(const Master& master) {
   return master.endpoint ? "--rdzv_endpoint" : "MASTER_ADDR";
 }
 
+// Not a finding: that nothing was said is our blindness.
+inline void note_unsaid(Judge& judge) {
+  judge.miss({.node = "",
+              .fact = "MASTER_ADDR",
+              .why = {Why::not_collected,
+                      "no setting of the job was seen; say --master HOST:PORT or -- COMMAND"}});
+}
+
 inline bool only_the_jobs_shell_knows(std::string_view text) {
   return text.find('$') != std::string_view::npos;
 }

@@ -16,7 +16,9 @@ namespace distdoctor {
 // Read the node. Answered by NodeFacts, in parts as the collectors finish.
 struct CollectRequest {
   std::vector<std::string> collectors = {};  // names of src/collect; empty: all of them
-  std::vector<std::string> names = {};       // to resolve, beside the own hostname
+  std::vector<std::string> names = {};       // to resolve by each source, as the own hostname is
+  std::vector<std::string> also = {};        // after them, only as the job would; as time allows
+  int within_ms = 0;                         // set by the agent from the frame's deadline; 0: none
   bool operator==(const CollectRequest&) const = default;
 };
 
@@ -132,6 +134,8 @@ template <class V, Is<CollectRequest> T>
 void fields(V& v, T& x) {
   v("collectors", x.collectors);
   v("names", x.names);
+  v("also", x.also);
+  v("within_ms", x.within_ms);
 }
 template <class V, Is<ListenRequest> T>
 void fields(V& v, T& x) {

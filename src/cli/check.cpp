@@ -1,7 +1,7 @@
 #include <distdoctor/exit_code.h>
 
 #include "cli/commands.h"
-#include "cli/input.h"
+#include "cli/files.h"
 #include "cli/session.h"
 #include "exam/plan_text.h"
 #include "exam/recording.h"
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -53,10 +54,16 @@ render::TextOptions text_options(const Options& options) {
 // Findings win over a file that could not be written, but silence never does.
 int save(const Options& options, const exam::Outcome& outcome) {
   if (options.save.empty()) return outcome.diagnosis.exit_code;
-  const auto saved = write_file(options.save, exam::write_recording(outcome.cluster));
+  const auto saved =
+      write_file(options.save, exam::write_recording(outcome.cluster), write_by(options));
   if (saved) return outcome.diagnosis.exit_code;
   const int usage = complain(saved.error());
   return outcome.diagnosis.exit_code == kExitFindings ? kExitFindings : usage;
+}
+
+void ask_for_a_report() {
+  std::cerr << "distdoctor: a check failed, which is our own bug; please report it with the output "
+               "above and `distdoctor --version`\n";
 }
 
 }  // namespace
@@ -64,21 +71,24 @@ int save(const Options& options, const exam::Outcome& outcome) {
 int check(const Options& options) {
   const auto outcome = examine(options);
   if (!outcome) return complain(outcome.error());
+  std::ostringstream text;
   if (options.dry_run) {
-    exam::show_plan(outcome->plan, std::cout);
-    return kExitHealthy;
+    exam::show_plan(outcome->plan, text);
+    return print(text.str(), kExitHealthy);
   }
   const render::Report report{.command = "check",
                               .diagnosis = outcome->diagnosis,
                               .cluster = outcome->cluster,
                               .elapsed_s = outcome->elapsed_s};
   if (options.format == Format::json) {
-    render::json(report, std::cout);
+    render::json(report, text);
   } else {
-    render::text(report, text_options(options), std::cout);
+    render::text(report, text_options(options), text);
   }
-  std::cout.flush();
-  return save(options, *outcome);
+  const int printed = print(text.str(), kExitHealthy);
+  if (outcome->diagnosis.exit_code == kExitOurBug) ask_for_a_report();
+  const int saved = save(options, *outcome);
+  return printed == kExitHealthy ? saved : printed;
 }
 
 }  // namespace distdoctor::cli

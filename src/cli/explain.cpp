@@ -6,13 +6,16 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/files.h"
 
 #include <iostream>
+#include <sstream>
 
 namespace distdoctor::cli {
 
 int explain(const Options& options) {
-  if (render::explain(options.code, all_checks(), std::cout)) return kExitHealthy;
+  std::ostringstream text;
+  if (render::explain(options.code, all_checks(), text)) return print(text.str(), kExitHealthy);
   const auto codes = render::all_codes(all_checks());
   std::cerr << "distdoctor: no code '" << printable(options.code) << "'"
             << did_you_mean(options.code, codes) << "; `distdoctor list` shows all\n";
@@ -20,8 +23,9 @@ int explain(const Options& options) {
 }
 
 int list(const Options& /*options*/) {
-  render::catalogue(all_checks(), std::cout);
-  return kExitHealthy;
+  std::ostringstream text;
+  render::catalogue(all_checks(), text);
+  return print(text.str(), kExitHealthy);
 }
 
 }  // namespace distdoctor::cli

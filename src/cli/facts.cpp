@@ -2,11 +2,10 @@
 #include <distdoctor/views.h>
 
 #include "cli/commands.h"
-#include "cli/input.h"
+#include "cli/files.h"
 #include "cli/session.h"
 #include "render/render.h"
 
-#include <iostream>
 #include <sstream>
 
 namespace distdoctor::cli {
@@ -23,12 +22,10 @@ int facts(const Options& options) {
     complete = complete && node.reached;
     render::facts(node, find_prediction(outcome->cluster, node.host), text);
   }
-  if (options.output.empty()) {
-    std::cout << text.str() << std::flush;
-  } else if (const auto written = write_file(options.output, text.str()); !written) {
-    return complain(written.error());
-  }
-  return complete ? kExitHealthy : kExitInconclusive;
+  const int exit_code = complete ? kExitHealthy : kExitInconclusive;
+  if (options.output.empty()) return print(text.str(), exit_code);
+  const auto written = write_file(options.output, text.str(), write_by(options));
+  return written ? exit_code : complain(written.error());
 }
 
 }  // namespace distdoctor::cli

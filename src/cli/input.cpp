@@ -1,18 +1,13 @@
 #include "cli/input.h"
 
-#include "base/fd.h"
 #include "base/hostlist.h"
 #include "base/secrets.h"
 #include "base/text.h"
+#include "cli/files.h"
 #include "exam/recording.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -21,21 +16,6 @@ namespace {
 
 constexpr std::size_t kMostHostFile = std::size_t{4} << 20;
 constexpr std::size_t kMostEnvFile = std::size_t{1} << 20;
-
-Result<std::string> read_all(int fd, const std::string& path, std::size_t limit) {
-  std::string text;
-  std::array<char, 65536> buffer{};
-  while (true) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::unexpected(errno_error("read", path));
-    if (got == 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-    if (text.size() > limit) {
-      return failure("read " + path, "larger than " + std::to_string(limit >> 20U) + " MiB");
-    }
-  }
-}
 
 std::string line_place(const std::string& path, std::size_t line) {
   return path + ":" + std::to_string(line);
@@ -62,8 +42,8 @@ std::string unquoted(std::string value) {
   return value;
 }
 
-Result<Settings> read_env_file(const std::string& path) {
-  DD_TRY(const std::string text, read_file(path, kMostEnvFile));
+Result<Settings> read_env_file(const std::string& path, Deadline by) {
+  DD_TRY(const std::string text, read_file(path, kMostEnvFile, by));
   Settings settings;
   std::size_t number = 0;
   for (std::string_view line : split_lines(text)) {
@@ -82,33 +62,12 @@ Result<Settings> read_env_file(const std::string& path) {
   return settings;
 }
 
-Result<void> write_all(int fd, const std::string& path, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t put = ::write(fd, text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return std::unexpected(errno_error("write", path));
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return {};
-}
-
 }  // namespace
 
-Result<std::string> read_file(const std::string& path, std::size_t limit) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return std::unexpected(errno_error("open", path));
-  struct stat status{};
-  if (::fstat(fd.get(), &status) != 0) return std::unexpected(errno_error("stat", path));
-  if (S_ISDIR(status.st_mode)) return failure("read " + path, "is a directory");
-  // Blocking again for a pipe such as <(command); one that nobody writes has ended already.
-  ::fcntl(fd.get(), F_SETFL, 0);
-  return read_all(fd.get(), path, limit);
-}
-
-Result<std::vector<std::string>> read_peers(const std::string& text) {
+Result<std::vector<std::string>> read_peers(const std::string& text, Deadline by) {
   if (!text.empty()) {
     if (text.front() != '@') return parse_hostlist(text);
-    DD_TRY(const std::string list, read_file(text.substr(1), kMostHostFile));
+    DD_TRY(const std::string list, read_file(text.substr(1), kMostHostFile, by));
     return parse_hostlist(list);
   }
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes our environment
@@ -117,8 +76,8 @@ Result<std::vector<std::string>> read_peers(const std::string& text) {
   return parse_hostlist(slurm);
 }
 
-Result<Settings> read_env_option(const std::string& text) {
-  if (text.find('=') == std::string::npos) return read_env_file(text);
+Result<Settings> read_env_option(const std::string& text, Deadline by) {
+  if (text.find('=') == std::string::npos) return read_env_file(text, by);
   DD_TRY(auto pair, assignment(text));
   return Settings{{pair.first, {pair.second, {.source = Source::option, .where = "--env"}}}};
 }
@@ -157,31 +116,13 @@ Settings own_environment() {
   return settings;
 }
 
-Result<ClusterFacts> read_facts(const std::vector<std::string>& paths) {
+Result<ClusterFacts> read_facts(const std::vector<std::string>& paths, Deadline by) {
   std::vector<exam::RecordingFile> files;
   for (const std::string& path : paths) {
-    DD_TRY(auto text, read_file(path, exam::kMostRecordingBytes));
+    DD_TRY(auto text, read_file(path, exam::kMostRecordingBytes, by));
     files.push_back({.name = path, .text = std::move(text)});
   }
   return exam::read_recordings(files);
-}
-
-Result<void> write_file(const std::string& path, std::string_view text) {
-  // A pipe or /dev/null is written as it is: a rename would put a file in its place.
-  struct stat status{};
-  const bool in_place = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-  const std::string draft = in_place ? path : path + ".part";
-  const int flags = O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC | O_NOFOLLOW);
-  const Fd fd(::open(draft.c_str(), flags, 0644));
-  if (!fd.valid()) return std::unexpected(errno_error("open", draft));
-  const auto written = write_all(fd.get(), draft, text);
-  if (in_place) return written;
-  if (!written || ::rename(draft.c_str(), path.c_str()) != 0) {
-    const Error error = written ? errno_error("rename", draft) : written.error();
-    ::unlink(draft.c_str());
-    return std::unexpected(error);
-  }
-  return {};
 }
 
 }  // namespace distdoctor::cli

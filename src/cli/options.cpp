@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/files.h"
 #include "cli/input.h"
 #include "cli/policy.h"
 #include "exam/said.h"
@@ -79,7 +80,6 @@ void add_judging_options(CLI::App& app, Raw& raw, Options& options) {
   app.add_flag("-v,--verbose", options.verbose, "Show what passed, and all evidence");
   app.add_flag("--dry-run", options.dry_run, "Read the nodes, print the traffic, send none");
   app.add_flag("--no-probe", raw.no_probe, "Send no test traffic");
-  app.add_flag("--probe-store", options.exam.probe_store, "May ask a live TCPStore who it is");
 }
 
 constexpr const char* kFooter =
@@ -97,6 +97,7 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
   add_judging_options(*check, raw, options);
   CLI::App* facts = app.add_subcommand("facts", "Print what is seen on each node, as JSON");
   add_job_options(*facts, raw, options);
+  facts->add_option("--root", options.root, "Read a captured machine instead")->type_name("DIR");
   facts->add_option("-o,--output", options.output, "Write there")->type_name("FILE");
   CLI::App* env =
       app.add_subcommand("env", "Print exports that make the choice of interfaces right");
@@ -153,10 +154,10 @@ Result<void> check_selection(const std::vector<std::string>& words) {
   return {};
 }
 
-Result<Settings> said_by_options(const Raw& raw) {
+Result<Settings> said_by_options(const Raw& raw, Deadline by) {
   Settings settings;
   for (const std::string& text : raw.env) {
-    DD_TRY(auto more, read_env_option(text));
+    DD_TRY(auto more, read_env_option(text, by));
     for (auto& [name, setting] : more) settings[name] = std::move(setting);
   }
   if (!raw.master.empty()) {
@@ -170,22 +171,25 @@ Result<Settings> said_by_options(const Raw& raw) {
   return settings;
 }
 
-std::optional<std::string> script_text(const std::string& path) {
-  auto text = read_file(path, kMostScriptBytes);
-  if (!text) return std::nullopt;
-  return *std::move(text);
+rules::ScriptReader script_reader(Deadline by) {
+  return [by](const std::string& path) -> std::optional<std::string> {
+    auto text = read_file(path, kMostScriptBytes, by);
+    if (!text) return std::nullopt;
+    return *std::move(text);
+  };
 }
 
 Result<void> take_job(const Raw& raw, Options& options) {
-  DD_TRY(options.exam.peers, read_peers(raw.peers));
-  DD_TRY(auto settings, said_by_options(raw));
-  DD_TRY(options.exam.said,
-         exam::read_said(raw.command, std::move(settings), own_environment(), script_text));
+  DD_TRY(options.exam.timeout, parse_duration(raw.timeout));
+  DD_TRY(options.exam.budget, parse_duration(raw.budget));
+  options.by = Deadline::after(options.exam.budget);
+  DD_TRY(options.exam.peers, read_peers(raw.peers, options.by));
+  DD_TRY(auto settings, said_by_options(raw, options.by));
+  DD_TRY(options.exam.said, exam::read_said(raw.command, std::move(settings), own_environment(),
+                                            script_reader(options.by)));
   options.exam.launch.launch_template = raw.launch;
   if (raw.pid != 0) options.exam.launch.enter_pid = raw.pid;
   options.exam.probe = !raw.no_probe && !options.dry_run;
-  DD_TRY(options.exam.timeout, parse_duration(raw.timeout));
-  DD_TRY(options.exam.budget, parse_duration(raw.budget));
   return {};
 }
 
@@ -200,7 +204,7 @@ Result<void> take_judging(const Raw& raw, Options& options) {
   options.exam.selection.fail_on = levels.at(raw.fail_on);
   options.format = raw.format == "json" ? Format::json : Format::text;
   if (!raw.config.empty()) {
-    DD_TRY(options.exam.expect, read_policy(raw.config));
+    DD_TRY(options.exam.expect, read_policy(raw.config, options.by));
   }
   return {};
 }

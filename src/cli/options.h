@@ -1,6 +1,7 @@
 // The command line, parsed and checked.
 #pragma once
 
+#include "base/deadline.h"
 #include "base/error.h"
 #include "exam/exam.h"
 
@@ -23,7 +24,9 @@ struct Options {
   std::string output = {};                    // facts -o FILE
   std::vector<std::string> facts_files = {};  // judge these instead of the machines
   std::string code = {};                      // explain CODE
+  std::string root = {};                      // facts --root: a captured machine
   std::string node = {};                      // env --node
+  Deadline by = Deadline::after({});          // the end of the budget
 };
 
 // Nothing to run: help or version was printed, or a mistake was.

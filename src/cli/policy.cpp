@@ -2,7 +2,7 @@
 
 #include "base/nearest.h"
 #include "base/text.h"
-#include "cli/input.h"
+#include "cli/files.h"
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -54,8 +54,8 @@ Result<void> take_key(const Key& key, Expectations& expect) {
 
 }  // namespace
 
-Result<Expectations> read_policy(const std::string& path) {
-  DD_TRY(const std::string text, read_file(path, std::size_t{1} << 20));
+Result<Expectations> read_policy(const std::string& path, Deadline by) {
+  DD_TRY(const std::string text, read_file(path, std::size_t{1} << 20, by));
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
     const auto& error = parsed.error();

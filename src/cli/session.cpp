@@ -4,10 +4,13 @@
 
 #include "base/text.h"
 #include "cli/input.h"
+#include "fleet/on_paper.h"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <iostream>
 #include <string>
@@ -36,14 +39,22 @@ exam::Progress progress_line() {
 
 Result<exam::Outcome> examine(const Options& options) {
   if (!options.facts_files.empty()) {
-    DD_TRY(auto cluster, read_facts(options.facts_files));
+    DD_TRY(auto cluster, read_facts(options.facts_files, options.by));
     return exam::run_recorded(std::move(cluster), options.exam);
+  }
+  if (!options.root.empty()) {
+    DD_TRY(auto node, fleet::read_on_paper(options.root));
+    return exam::run_recorded({.nodes = {std::move(node)}}, options.exam);
   }
   std::signal(SIGINT, note_interrupt);
   std::signal(SIGTERM, note_interrupt);
   exam::Options exam_options = options.exam;
   exam_options.interrupted = &interrupted;
   return exam::run(exam_options, progress_line());
+}
+
+Deadline write_by(const Options& options) {
+  return std::max(options.by, Deadline::after(std::chrono::seconds(1)));
 }
 
 int complain(const Error& error) {

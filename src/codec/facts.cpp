@@ -178,6 +178,7 @@ Result<ClusterFacts> merge(std::vector<ClusterFacts> clusters) {
     }
     std::ranges::move(cluster.nodes, std::back_inserter(all.nodes));
     std::ranges::move(cluster.pairs, std::back_inserter(all.pairs));
+    std::ranges::move(cluster.untried, std::back_inserter(all.untried));
   }
   DD_TRY(check_hosts(all, "put the recordings together"));
   return all;

@@ -8,55 +8,105 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <thread>
 #include <utility>
 
 namespace distdoctor::collect {
 namespace {
 
-constexpr std::size_t kAtOnce = 16;           // getent children
-constexpr std::chrono::seconds kPatience{4};  // a resolver with one dead server answers after 5 s
+constexpr std::size_t kAtOnce = 16;                   // getent children
+constexpr std::chrono::milliseconds kPatience{4000};  // a dead server costs glibc 5 s
+// Of the collector's own time: to end the children and to send what they said.
+constexpr std::chrono::milliseconds kToFinish{500};
 
 struct Question {
   std::vector<std::string> command;
   Observed<std::vector<Address>>* answer = nullptr;
 };
 
-void ask(const machine::Machine& machine, const Question& question) {
-  const machine::Child child{.argv = question.command};
-  *question.answer = read_getent(machine.run(child, Deadline::after(kPatience)));
-}
-
-// Most of the time is the children's own, so they run beside one another.
-void ask_all(const machine::Machine& machine, const std::vector<Question>& questions) {
+// Most of the time is the children's own, so they run beside one another; one end for all of them,
+// so that a silent server costs its own answers and no others.
+void ask_all(const machine::Machine& machine,
+             const std::vector<Question>& questions,
+             Deadline by) {
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> askers;
   for (std::size_t i = 0; i < std::min(kAtOnce, questions.size()); ++i) {
     askers.emplace_back([&] {
       while (true) {
         const auto mine = next.fetch_add(1);
-        if (mine >= questions.size()) return;
-        ask(machine, questions[mine]);
+        if (mine >= questions.size() || by.expired()) return;
+        const machine::Child child{.argv = questions[mine].command};
+        *questions[mine].answer = read_getent(machine.run(child, by));
       }
     });
   }
 }
 
-void add_questions(Resolution& resolution, std::vector<Question>& questions) {
-  const auto& name = resolution.name;
-  if (const auto address = Address::parse(name)) {  // no source needs to know it
-    resolution.files = resolution.dns = std::vector<Address>{};
-    resolution.all = std::vector{*address};
-    return;
+class Resolving {
+ public:
+  void add(const std::string& name, bool thorough) {
+    if (std::ranges::find(rows_, name, &Resolution::name) != rows_.end()) return;
+    Resolution& row = rows_.emplace_back(Resolution{.name = name});
+    if (const auto address = Address::parse(name)) {  // no source needs to know it
+      row.files = row.dns = std::vector<Address>{};
+      row.all = std::vector{*address};
+      return;
+    }
+    if (const auto reason = bad_host_name(name); !reason.empty()) {
+      const Unknown why{Why::failed, printable("resolve " + name + ": " + std::string(reason))};
+      row.files = row.dns = row.all = why;
+      return;
+    }
+    row.all = Unknown{Why::timed_out, "no time was left to ask"};
+    row.files = row.dns = thorough ? Unknown{Why::timed_out, "no time was left to ask"}
+                                   : Unknown{Why::not_collected, "not asked for by source"};
+    asked_.push_back({rows_.size() - 1, thorough});
   }
-  if (const auto reason = bad_host_name(name); !reason.empty()) {
-    const Unknown why{Why::failed, printable("resolve " + name + ": " + std::string(reason))};
-    resolution.files = resolution.dns = resolution.all = why;
-    return;
+
+  std::vector<Resolution> ask(const machine::Machine& machine, Deadline by) {
+    std::vector<Question> questions;
+    for (const auto& [place, thorough] : asked_) add_questions(rows_[place], thorough, questions);
+    ask_all(machine, questions, by);
+    read_hosts(machine);
+    return std::move(rows_);
   }
-  questions.push_back({{"getent", "-s", "files", "ahosts", name}, &resolution.files});
-  questions.push_back({{"getent", "-s", "dns", "ahosts", name}, &resolution.dns});
-  questions.push_back({{"getent", "ahosts", name}, &resolution.all});
+
+ private:
+  static void add_questions(Resolution& row, bool thorough, std::vector<Question>& questions) {
+    questions.push_back({{"getent", "ahosts", row.name}, &row.all});
+    if (!thorough) return;
+    questions.push_back({{"getent", "-s", "files", "ahosts", row.name}, &row.files});
+    questions.push_back({{"getent", "-s", "dns", "ahosts", row.name}, &row.dns});
+  }
+
+  static bool cannot_run(const Observed<std::vector<Address>>& answer) {
+    return !answer.known() &&
+           (answer.why().kind == Why::denied || answer.why().kind == Why::unsupported);
+  }
+
+  // Where no getent can be run the hosts file is ours to read; what it names, every resolver finds.
+  void read_hosts(const machine::Machine& machine) {
+    std::optional<std::string> hosts;
+    for (const auto& [place, thorough] : asked_) {
+      Resolution& row = rows_[place];
+      if (!cannot_run(row.all) || (thorough && !cannot_run(row.files))) continue;
+      if (!hosts) hosts = machine.files().read("/etc/hosts").value_or("");
+      const auto found = parse_hosts(*hosts, row.name);
+      if (thorough) row.files = found;
+      if (!found.empty()) row.all = found;
+    }
+  }
+
+  std::vector<Resolution> rows_;
+  std::vector<std::pair<std::size_t, bool>> asked_;  // place, by each source
+};
+
+Deadline end_of(const CollectRequest& request) {
+  const std::chrono::milliseconds within(request.within_ms);
+  if (within <= kToFinish) return Deadline::after(request.within_ms > 0 ? within / 2 : kPatience);
+  return Deadline::after(std::min(kPatience, within - kToFinish));
 }
 
 }  // namespace
@@ -86,19 +136,25 @@ Observed<std::vector<Address>> read_getent(const Result<machine::ChildOutput>& o
   return Unknown{Why::unsupported, words.empty() ? text : text + ": " + words};
 }
 
-void collect_names(machine::Machine& machine, const CollectRequest& request, NodeFacts& node) {
-  auto names = request.names;
-  names.push_back(machine.self().hostname);
-  std::vector<Resolution> resolutions;
-  for (auto& name : names) {
-    if (std::ranges::find(resolutions, name, &Resolution::name) == resolutions.end()) {
-      resolutions.push_back({.name = std::move(name)});
-    }
+std::vector<Address> parse_hosts(std::string_view text, std::string_view name) {
+  const auto same = [&](std::string_view word) { return to_lower(word) == to_lower(name); };
+  std::vector<Address> addresses;
+  for (const auto line : split_lines(text)) {
+    const auto words = split_words(line.substr(0, line.find('#')));
+    const auto address = words.empty() ? std::nullopt : Address::parse(words[0]);
+    if (!address || std::ranges::none_of(words.begin() + 1, words.end(), same)) continue;
+    if (std::ranges::find(addresses, *address) == addresses.end()) addresses.push_back(*address);
   }
-  std::vector<Question> questions;
-  for (auto& resolution : resolutions) add_questions(resolution, questions);
-  ask_all(machine, questions);
-  node.names = std::move(resolutions);
+  return addresses;
+}
+
+void collect_names(machine::Machine& machine, const CollectRequest& request, NodeFacts& node) {
+  const Deadline by = end_of(request);
+  Resolving names;
+  for (const std::string& name : request.names) names.add(name, true);
+  names.add(machine.self().hostname, true);
+  for (const std::string& name : request.also) names.add(name, false);
+  node.names = names.ask(machine, by);
 }
 
 }  // namespace distdoctor::collect

@@ -18,5 +18,7 @@ std::vector<Address> parse_ahosts(std::string_view text);
 // Exit code 2 means that the source does not know the name. A missing getent, or one that does not
 // know `ahosts` or `-s` (musl's), is unsupported.
 Observed<std::vector<Address>> read_getent(const Result<machine::ChildOutput>& output);
+// The addresses that a hosts(5) text gives to the name, each once, in its order.
+std::vector<Address> parse_hosts(std::string_view text, std::string_view name);
 
 }  // namespace distdoctor::collect

@@ -25,6 +25,7 @@ struct Judged {
   std::vector<Finding> findings = {};
   std::vector<Gap> gaps = {};
   std::vector<CheckLine> checks = {};  // in module order (area_order), then by name
+  bool our_bug = false;                // a check threw
 };
 
 // A check that throws is our bug: its line is `unknown` with the text, the others go on.
@@ -37,9 +38,15 @@ std::vector<Cause> rank(std::vector<Finding> findings,
                         std::span<const NamedCheck> checks,
                         const std::vector<std::string>& peers);
 std::vector<MergedGap> merge_gaps(const std::vector<Gap>& gaps);
-// All of it, with verdict and exit code.
+// All of it, with verdict and exit code. Findings win over all else; then our own bug, then
+// blindness. `cut_short`: not all was done, so that what is missing may be anything.
 Diagnosis diagnose(const ClusterFacts& cluster,
                    const Expectations& expect,
-                   const Selection& selection);
+                   const Selection& selection,
+                   bool cut_short = false);
+Diagnosis conclude(Judged judged,
+                   const ClusterFacts& cluster,
+                   const Selection& selection,
+                   bool cut_short);
 
 }  // namespace distdoctor::diagnose

@@ -61,6 +61,7 @@ struct Run {
   std::vector<Finding> findings = {};
   std::vector<Gap> gaps = {};
   CheckLine line = {};
+  bool our_bug = false;
 };
 
 void describe(Run& run, std::size_t unreached) {
@@ -70,8 +71,8 @@ void describe(Run& run, std::size_t unreached) {
     run.line.detail = worst.summary;
   } else if (!run.gaps.empty()) {
     run.line.result = CheckResult::unknown;
-    run.line.detail =
-        run.gaps.front().fact + " of " + run.gaps.front().node + ": " + run.gaps.front().why.text;
+    const Gap& gap = run.gaps.front();
+    run.line.detail = gap.fact + (gap.node.empty() ? "" : " of " + gap.node) + ": " + gap.why.text;
   } else if (unreached > 0) {
     run.line.result = CheckResult::unknown;
     run.line.detail = "not all nodes were reached";
@@ -84,6 +85,7 @@ Run run_check(const Case& c, const NamedCheck& check, const Selection& selection
   try {
     check.check->run(c, judge);
   } catch (const std::exception& error) {
+    run.our_bug = true;
     run.gaps.push_back({.node = "",
                         .fact = run.line.name,
                         .why = {Why::failed, std::string("this check failed, which is our bug: ") +
@@ -125,6 +127,7 @@ Judged judge(const ClusterFacts& cluster,
     std::ranges::move(run.findings, std::back_inserter(judged.findings));
     std::ranges::move(run.gaps, std::back_inserter(judged.gaps));
     judged.checks.push_back(std::move(run.line));
+    judged.our_bug = judged.our_bug || run.our_bug;
   }
   return judged;
 }

@@ -1,4 +1,5 @@
 #include <distdoctor/exit_code.h>
+#include <distdoctor/untested.h>
 
 #include "diagnose/diagnose.h"
 
@@ -26,8 +27,7 @@ std::vector<Gap> gaps_of_traffic(const ClusterFacts& cluster) {
   std::vector<Gap> gaps;
   for (const PairFacts& pair : cluster.pairs) {
     if (pair.complete.known()) continue;
-    const std::string to = pair.to.empty() ? "MASTER_ADDR" : pair.to;
-    gaps.push_back({pair.from, "traffic to " + to, pair.complete.why()});
+    gaps.push_back(untested(pair.from, pair.complete.why()));
   }
   return gaps;
 }
@@ -68,25 +68,34 @@ std::vector<MergedGap> merge_gaps(const std::vector<Gap>& gaps) {
 
 Diagnosis diagnose(const ClusterFacts& cluster,
                    const Expectations& expect,
-                   const Selection& selection) {
-  Judged judged = judge(cluster, expect, all_checks(), selection);
+                   const Selection& selection,
+                   bool cut_short) {
+  return conclude(judge(cluster, expect, all_checks(), selection), cluster, selection, cut_short);
+}
+
+Diagnosis conclude(Judged judged,
+                   const ClusterFacts& cluster,
+                   const Selection& selection,
+                   bool cut_short) {
   const bool problems = std::ranges::any_of(
       judged.findings, [&](const Finding& finding) { return counts(finding, selection.fail_on); });
 
   std::vector<Gap> gaps = gaps_of_nodes(cluster);
   std::ranges::move(gaps_of_traffic(cluster), std::back_inserter(gaps));
-  const bool blind =
-      !gaps.empty() || (selection.fail_on == FailOn::unknown && !judged.gaps.empty());
+  const bool blind = cut_short || judged.our_bug || !gaps.empty() ||
+                     (selection.fail_on == FailOn::unknown && !judged.gaps.empty());
   std::ranges::move(judged.gaps, std::back_inserter(gaps));
 
   Diagnosis diagnosis{.causes = rank(std::move(judged.findings), all_checks(), cluster.job.peers),
                       .checks = std::move(judged.checks),
-                      .gaps = merge_gaps(gaps)};
+                      .gaps = merge_gaps(gaps),
+                      .interrupted = cut_short};
   for (const NodeFacts& node : cluster.nodes) {
     diagnosis.nodes.push_back({node.host, node.reached, node.not_reached});
   }
   diagnosis.verdict = verdict_of(problems, blind);
   diagnosis.exit_code = exit_code_of(diagnosis.verdict);
+  if (judged.our_bug && !problems) diagnosis.exit_code = kExitOurBug;
   return diagnosis;
 }
 

@@ -29,7 +29,6 @@ struct Options {
   std::chrono::milliseconds budget{60'000};        // the whole run
   std::chrono::milliseconds timeout{5'000};        // one operation: ssh login, a collector, a dial
   bool probe = true;                               // send test traffic at all
-  bool probe_store = false;                        // may talk to a live TCPStore
   const std::atomic<bool>* interrupted = nullptr;  // set by Ctrl-C; ends early with what is known
 };
 

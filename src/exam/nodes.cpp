@@ -6,6 +6,7 @@
 #include "rules/torch/rendezvous.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <variant>
 
@@ -18,6 +19,7 @@ void keep_channel(const NodeFacts& from, NodeFacts& to) {
   to.channel = from.channel;
   to.not_reached = from.not_reached;
   to.version = from.version;
+  to.same_as = from.same_as;
   to.context = from.context;
   to.clock_offset_ms = from.clock_offset_ms;
   to.clock_error_ms = from.clock_error_ms;
@@ -45,6 +47,7 @@ std::vector<NodeFacts> nodes_of(const std::vector<fleet::PeerState>& peers) {
                    .channel = peer.channel,
                    .not_reached = peer.not_reached,
                    .version = peer.version,
+                   .same_as = peer.same_as,
                    .context = peer.context};
     node.clock_offset_ms = peer.clock_offset_ms;
     node.clock_error_ms = peer.clock_error_ms;
@@ -56,7 +59,7 @@ std::vector<NodeFacts> nodes_of(const std::vector<fleet::PeerState>& peers) {
 void take_collected(const Observed<Answer>& answer, NodeFacts& node) {
   if (!answer.known()) {
     node.reached = false;
-    node.not_reached = answer.why().text;
+    node.not_reached = "its agent said hello, then: " + answer.why().text;
     return;
   }
   if (const auto* collected = std::get_if<NodeFacts>(&*answer)) {
@@ -68,7 +71,18 @@ void take_collected(const Observed<Answer>& answer, NodeFacts& node) {
 
 void take_names(const Observed<Answer>& answer, NodeFacts& node) {
   if (!answer.known()) return;
-  if (const auto* collected = std::get_if<NodeFacts>(&*answer)) node.names = collected->names;
+  const auto* collected = std::get_if<NodeFacts>(&*answer);
+  if (collected == nullptr || !collected->names.known()) return;
+  std::vector<Resolution> rows = *collected->names;
+  const std::size_t fresh = rows.size();
+  if (node.names.known()) {
+    for (const Resolution& old : *node.names) {
+      const auto end = rows.begin() + static_cast<std::ptrdiff_t>(fresh);
+      const auto found = std::ranges::find(rows.begin(), end, old.name, &Resolution::name);
+      if (found == end) rows.push_back(old);
+    }
+  }
+  node.names = std::move(rows);
 }
 
 std::vector<std::string> names_to_resolve(const JobSpec& job) {
@@ -83,7 +97,17 @@ std::vector<std::string> names_to_resolve(const JobSpec& job) {
   if (const auto meeting = rules::rendezvous_of(job)) add_name(meeting->host, names);
   const auto id = job.settings.find("NCCL_COMM_ID");
   if (id != job.settings.end()) add_name(rules::comm_id_host(id->second.value), names);
-  for (const std::string& peer : job.peers) add_name(peer, names);
+  return names;
+}
+
+std::vector<std::string> peers_to_resolve(const JobSpec& job) {
+  constexpr std::size_t kFew = 32;
+  constexpr std::size_t kOfMany = 8;
+  const std::size_t most = job.peers.size() <= kFew ? kFew : kOfMany;
+  std::vector<std::string> names;
+  for (const std::string& peer : job.peers) {
+    if (names.size() < most) add_name(peer, names);
+  }
   return names;
 }
 

@@ -16,10 +16,14 @@ std::vector<NodeFacts> nodes_of(const std::vector<fleet::PeerState>& peers);
 // Overwrites what the collectors read and keeps what the channel said.
 void take_collected(const Observed<Answer>& answer, NodeFacts& node);
 
-// Only `names` of the answer: the second look, when settings named somebody new.
+// Only `names` of the answer, beside those that are there: the second look, when settings named
+// somebody new.
 void take_names(const Observed<Answer>& answer, NodeFacts& node);
 
-// Every name that the job and its peers need resolved, each once, literals left out.
+// Every name that the job needs resolved, each once, literals left out.
 std::vector<std::string> names_to_resolve(const JobSpec& job);
+// Names of peers by which others may know them: of many peers only the first few, since each node
+// starts a child for each name.
+std::vector<std::string> peers_to_resolve(const JobSpec& job);
 
 }  // namespace distdoctor::exam

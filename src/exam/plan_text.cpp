@@ -49,9 +49,9 @@ void show_plan(const probe::ProbePlan& plan, std::ostream& out) {
           << "  who else has " << choice.address.text() << '\n';
     }
   }
-  for (const Gap& gap : plan.left_out) {
-    out << "not     " << printable(gap.node) << "  " << printable(gap.fact) << ": "
-        << printable(gap.why.text) << '\n';
+  for (const Untried& row : plan.left_out) {
+    out << "not     " << printable(row.node) << "  " << printable(row.what) << ": "
+        << printable(row.why.text) << '\n';
   }
 }
 

@@ -1,5 +1,8 @@
+#include <distdoctor/untested.h>
+
 #include "exam/exam.h"
 #include "exam/nodes.h"
+#include "exam/recorded_job.h"
 #include "exam/traffic.h"
 #include "rules/predict.h"
 
@@ -19,6 +22,7 @@ using namespace std::chrono_literals;
 constexpr auto kForJudging = 500ms;  // of the budget: judging, rendering, closing the agents
 // An ssh login with a slow directory service takes seconds; connecting alone is bounded by ssh.
 constexpr auto kLongestLogin = 15s;
+constexpr auto kShortestLogin = 1s;
 
 bool interrupted(const Options& options) {
   return options.interrupted != nullptr && options.interrupted->load();
@@ -71,13 +75,18 @@ class Exam {
 
   void reach() {
     tell("reach", "starting agents");
-    const auto login = std::max<std::chrono::nanoseconds>(options_.timeout, kLongestLogin);
-    fleet_ = fleet::Fleet::open(options_.peers, options_.launch, deadline_.capped(login),
+    fleet_ = fleet::Fleet::open(options_.peers, options_.launch, deadline_.capped(for_login()),
                                 options_.interrupted);
     const auto states = fleet_->peers();
     cluster().nodes = nodes_of(states);
     cluster().version = DISTDOCTOR_VERSION;
     cluster().job = rules::resolve_job(options_.said, hosts(), {});
+  }
+
+  // One silent peer must not cost the others their facts.
+  [[nodiscard]] std::chrono::nanoseconds for_login() const {
+    const auto longest = std::max<std::chrono::nanoseconds>(options_.timeout, kLongestLogin);
+    return std::clamp<std::chrono::nanoseconds>(options_.budget / 3, kShortestLogin, longest);
   }
 
   [[nodiscard]] std::vector<std::string> hosts() const {
@@ -94,20 +103,24 @@ class Exam {
       asks.push_back({.host = cluster().nodes[i].host, .request = request});
       asked.push_back(i);
     }
-    return fleet_->ask(asks, deadline_.capped(options_.timeout));
+    return fleet_->ask(asks, deadline_.capped(std::min<std::chrono::nanoseconds>(
+                                 options_.timeout, deadline_.remaining() / 2)));
   }
 
   void collect() {
     tell("collect", "reading the nodes");
     const auto first = names_to_resolve(cluster().job);
     std::vector<std::size_t> asked;
-    const auto answers = ask_reached({.names = first}, asked);
+    const auto answers = ask_reached({.names = first, .also = peers_to_resolve(cluster().job)}, asked);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       take_collected(answers[i], cluster().nodes[asked[i]]);
     }
     cluster().job = rules::resolve_job(options_.said, hosts(), cluster().nodes);
-    const auto all = names_to_resolve(cluster().job);
-    if (all != first) resolve_again(all);
+    auto fresh = names_to_resolve(cluster().job);
+    std::erase_if(fresh, [&](const std::string& name) {
+      return std::ranges::find(first, name) != first.end();
+    });
+    if (!fresh.empty()) resolve_again(fresh);
   }
 
   // A live process or a script named a MASTER_ADDR that nobody had said before.
@@ -126,16 +139,45 @@ class Exam {
   }
 
   void probe() {
-    if (!options_.probe || interrupted(options_)) return;
+    if (!options_.probe) return say_unprobed();
     tell("probe", "test traffic between the nodes");
-    send_traffic(outcome_.plan, *fleet_, deadline_, cluster());
+    send_traffic(outcome_.plan, *fleet_,
+                 {.deadline = deadline_,
+                  .timeout = options_.timeout,
+                  .interrupted = options_.interrupted},
+                 cluster());
+    if (hosts().size() == 1) name_no_duplicates({Why::not_collected, "one node alone"});
     cluster().predicted = rules::predict(cluster());
+  }
+
+  void name_no_duplicates(const Unknown& why) {
+    for (NodeFacts& node : cluster().nodes) {
+      if (node.reached) node.duplicates = why;
+    }
+  }
+
+  void say_unprobed() {
+    const Unknown why{Why::not_collected, "none was sent: --no-probe"};
+    if (hosts().size() > 1) cluster().untried = {{.what = std::string(kTestTraffic), .why = why}};
+    name_no_duplicates(why);
   }
 
   void judge() {
     tell("judge", "");
-    outcome_.diagnosis = diagnose::diagnose(cluster(), options_.expect, options_.selection);
-    outcome_.diagnosis.interrupted = interrupted(options_);
+    hear_latecomers();
+    const bool cut_short = interrupted(options_) || deadline_.expired();
+    outcome_.diagnosis =
+        diagnose::diagnose(cluster(), options_.expect, options_.selection, cut_short);
+  }
+
+  // By now a launcher may have said why.
+  void hear_latecomers() {
+    const auto states = fleet_->peers();
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      NodeFacts& node = cluster().nodes[i];
+      if (node.reached || !node.version.empty()) continue;  // it was there once
+      node.not_reached = states[i].reached ? "its agent said hello too late" : states[i].not_reached;
+    }
   }
 
   const Options& options_;
@@ -145,19 +187,11 @@ class Exam {
   Outcome outcome_;
 };
 
-// What is said today joins what the recording said, and wins.
-JobSpec job_of_recording(const ClusterFacts& cluster, const Options& options) {
-  std::vector<std::string> hosts = cluster.job.peers;
-  if (hosts.empty()) {
-    for (const NodeFacts& node : cluster.nodes) hosts.push_back(node.host);
+// Of the command line: what it names and nobody could read.
+void tell_unread(const rules::Said& said, Diagnosis& diagnosis) {
+  for (const std::string& note : said.command.notes) {
+    diagnosis.gaps.push_back({.fact = "command line", .why = {Why::not_collected, note}});
   }
-  JobSpec job = rules::resolve_job(options.said, hosts, cluster.nodes);
-  job.settings.insert(cluster.job.settings.begin(), cluster.job.settings.end());
-  if (job.launches.empty()) job.launches = cluster.job.launches;
-  if (job.nccl == Use::maybe) job.nccl = cluster.job.nccl;
-  if (job.gloo == Use::maybe) job.gloo = cluster.job.gloo;
-  if (!job.ranks_per_node) job.ranks_per_node = cluster.job.ranks_per_node;
-  return job;
 }
 
 }  // namespace
@@ -165,6 +199,7 @@ JobSpec job_of_recording(const ClusterFacts& cluster, const Options& options) {
 Outcome run(const Options& options, const Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome = Exam(options, progress).run();
+  tell_unread(options.said, outcome.diagnosis);
   outcome.elapsed_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
@@ -172,9 +207,10 @@ Outcome run(const Options& options, const Progress& progress) {
 
 Outcome run_recorded(ClusterFacts cluster, const Options& options) {
   Outcome outcome{.cluster = std::move(cluster)};
-  outcome.cluster.job = job_of_recording(outcome.cluster, options);
+  outcome.cluster.job = job_of_recording(outcome.cluster, options.said);
   outcome.cluster.predicted = rules::predict(outcome.cluster);
   outcome.diagnosis = diagnose::diagnose(outcome.cluster, options.expect, options.selection);
+  tell_unread(options.said, outcome.diagnosis);
   return outcome;
 }
 

@@ -2,51 +2,108 @@
 
 #include "probe/assemble.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace distdoctor::exam {
 namespace {
 
+using namespace std::chrono_literals;
 using probe::HostRequest;
 using Answers = std::vector<Observed<Answer>>;
 
-std::vector<fleet::Ask> asks_of(std::vector<HostRequest> requests) {
-  std::vector<fleet::Ask> asks;
-  for (HostRequest& request : requests) {
-    asks.push_back({.host = std::move(request.host), .request = std::move(request.request)});
+constexpr auto kForTheWay = 2s;  // of a request and its answer, on a busy machine
+// As many dials are under way at once on a node with few descriptors (probe/dial.cpp).
+constexpr std::size_t kDialsAtOnce = 256;
+
+class Traffic {
+ public:
+  Traffic(fleet::Fleet& fleet, const TrafficLimits& limits) : fleet_(fleet), limits_(limits) {}
+
+  // Nodes are quick to do these, and the steps after it need their time.
+  Answers ask_quick(std::vector<HostRequest> requests) {
+    return ask(std::move(requests), std::min<Deadline::Clock::duration>(
+                                        limits_.timeout, limits_.deadline.remaining() / 3));
   }
-  return asks;
-}
 
-Answers ask(fleet::Fleet& fleet, std::vector<HostRequest> requests, Deadline deadline) {
-  if (requests.empty()) return {};
-  return fleet.ask(asks_of(std::move(requests)), deadline);
-}
+  probe::RoundAnswers act(const probe::Round& round) {
+    probe::RoundAnswers asked;
+    asked.listens = ask_quick(probe::listen_requests(round));
+    auto dials = probe::dial_requests(round, asked);
+    const auto for_dials = std::chrono::milliseconds(round.dial_timeout_ms) * waves(dials);
+    asked.dials = ask(std::move(dials), for_dials + kForTheWay);
+    asked.paths = ask(probe::path_requests(round, asked),
+                      std::chrono::milliseconds(round.path_timeout_ms) + kForTheWay);
+    asked.reports = ask_quick(probe::report_requests(round));
+    return asked;
+  }
 
-probe::RoundAnswers act(const probe::Round& round, fleet::Fleet& fleet, Deadline deadline) {
-  probe::RoundAnswers asked;
-  asked.listens = ask(fleet, probe::listen_requests(round), deadline);
-  asked.dials = ask(fleet, probe::dial_requests(round, asked), deadline);
-  asked.paths = ask(fleet, probe::path_requests(round, asked), deadline);
-  asked.reports = ask(fleet, probe::report_requests(round), deadline);
-  return asked;
-}
+  [[nodiscard]] bool over() const { return interrupted() || limits_.deadline.expired(); }
+  [[nodiscard]] Unknown why_over() const {
+    if (interrupted()) return {Why::not_collected, "interrupted before it was tried"};
+    return {Why::timed_out, "the budget was used up before it was tried"};
+  }
+
+ private:
+  [[nodiscard]] bool interrupted() const {
+    return limits_.interrupted != nullptr && limits_.interrupted->load();
+  }
+
+  static int waves(const std::vector<HostRequest>& requests) {
+    std::size_t most = 0;
+    for (const HostRequest& request : requests) {
+      const auto* dial = std::get_if<DialRequest>(&request.request);
+      if (dial != nullptr) most = std::max(most, dial->targets.size());
+    }
+    return static_cast<int>(1 + most / kDialsAtOnce);
+  }
+
+  Answers ask(std::vector<HostRequest> requests, std::chrono::nanoseconds patience) {
+    Answers answers(requests.size(), Unknown{Why::timed_out, "gave no answer before"});
+    std::vector<fleet::Ask> asks;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (silent_.contains(requests[i].host)) continue;
+      asks.push_back({std::move(requests[i].host), std::move(requests[i].request)});
+      places.push_back(i);
+    }
+    if (asks.empty()) return answers;
+    auto came = fleet_.ask(asks, limits_.deadline.capped(patience));
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const bool late = !came[i].known() && came[i].why().kind == Why::timed_out;
+      if (late) silent_.insert(asks[i].host);
+      answers[places[i]] = std::move(came[i]);
+    }
+    return answers;
+  }
+
+  fleet::Fleet& fleet_;
+  const TrafficLimits limits_;
+  std::set<std::string> silent_;
+};
 
 }  // namespace
 
 void send_traffic(const probe::ProbePlan& plan,
                   fleet::Fleet& fleet,
-                  Deadline deadline,
+                  const TrafficLimits& limits,
                   ClusterFacts& cluster) {
-  const Answers duplicates = ask(fleet, probe::duplicate_requests(plan), deadline);
-  probe::take_duplicates(plan, duplicates, cluster.nodes);
+  Traffic traffic(fleet, limits);
+  cluster.untried = plan.left_out;
+  if (!traffic.over()) {
+    probe::take_duplicates(plan, traffic.ask_quick(probe::duplicate_requests(plan)), cluster.nodes);
+  }
   std::vector<probe::RoundAnswers> answers;
   for (const probe::Round& round : plan.rounds) {
-    if (deadline.expired()) break;
-    answers.push_back(act(round, fleet, deadline));
+    if (traffic.over()) break;
+    answers.push_back(traffic.act(round));
   }
-  cluster.pairs = probe::assemble(plan, answers);
+  cluster.pairs = probe::assemble(plan, answers, traffic.why_over());
 }
 
 }  // namespace distdoctor::exam

@@ -7,13 +7,23 @@
 #include "fleet/fleet.h"
 #include "probe/plan.h"
 
+#include <atomic>
+#include <chrono>
+
 namespace distdoctor::exam {
 
-// Fills cluster.pairs and the nodes' `duplicates`. Ends by the deadline; what has no outcome then
-// leaves its pair incomplete.
+struct TrafficLimits {
+  Deadline deadline;                  // of all of it
+  std::chrono::milliseconds timeout;  // of a step that takes no time on a healthy node
+  const std::atomic<bool>* interrupted = nullptr;
+};
+
+// Fills cluster.pairs, cluster.untried and the nodes' `duplicates`. Ends by the deadline, or soon
+// after an interruption; what has no outcome then leaves its pair incomplete. A node that does not
+// answer one step in its time is not asked again, so that the others keep theirs.
 void send_traffic(const probe::ProbePlan& plan,
                   fleet::Fleet& fleet,
-                  Deadline deadline,
+                  const TrafficLimits& limits,
                   ClusterFacts& cluster);
 
 }  // namespace distdoctor::exam

@@ -1,7 +1,6 @@
 #include "fleet/asks.h"
 
 #include "base/text.h"
-#include "base/units.h"
 #include "codec/codec.h"
 #include "codec/read.h"
 #include "collect/collect.h"
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <variant>
 
@@ -17,6 +17,12 @@ namespace {
 
 // Late answers to asks that ran out are no flood; more than this is.
 constexpr std::size_t kMostStrays = 1000;
+// What was asked with less than this left was not really asked.
+constexpr std::chrono::milliseconds kNoTime{500};
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 const collect::Collector* collector_named(std::string_view name) {
   const auto all = collect::all_collectors();
@@ -112,8 +118,10 @@ void Asks::end_overdue(const std::string& silence) {
     const auto next = std::next(ask);
     if (ask->second.deadline.expired()) {
       const auto waited = Deadline::Clock::now() - ask->second.begun;
-      give_up(ask, {Why::timed_out,
-                    fmt::format("no answer within {}{}", human_duration(waited), silence)});
+      give_up(ask, {Why::timed_out, waited < kNoTime
+                                        ? "the budget was used up before it was asked"
+                                        : fmt::format("no answer within {:.0f} s{}",
+                                                      seconds(waited), silence)});
     }
     ask = next;
   }

@@ -10,6 +10,14 @@
 #include <utility>
 
 namespace distdoctor::fleet {
+namespace {
+
+CollectRequest in_time(CollectRequest request, Deadline deadline) {
+  request.within_ms = deadline.remaining_ms();
+  return request;
+}
+
+}  // namespace
 
 Collecting::Collecting(std::uint64_t id,
                        CollectRequest request,
@@ -17,7 +25,7 @@ Collecting::Collecting(std::uint64_t id,
                        std::unique_ptr<machine::Machine> machine,
                        Channel& channel)
     : id_(id),
-      request_(std::move(request)),
+      request_(in_time(std::move(request), deadline)),
       deadline_(deadline),
       machine_(std::move(machine)),
       channel_(channel) {}

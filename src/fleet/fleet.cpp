@@ -21,6 +21,9 @@ using std::chrono::milliseconds;
 // Peers end their own waits at the deadline; this is for their word of it to arrive here.
 constexpr milliseconds kGrace{300};
 constexpr milliseconds kLook{20};
+// Peers of one job are alike: once a remote one has greeted and few are missing, these have this
+// much longer, and twice the time that it took.
+constexpr milliseconds kStragglers{3000};
 constexpr std::string_view kNothingSaid = "the agent said nothing in time";
 
 NodeFacts known_of(const PeerState& state) {
@@ -55,10 +58,14 @@ class Crew final : public Fleet {
   void meet(Deadline deadline) {
     for (const auto& peer : peers_) peer->start(deadline);
     std::size_t waiting = peers_.size();
-    const Deadline last = Deadline::at(deadline.moment() + kGrace);
+    const auto begun = Deadline::Clock::now();
+    Deadline last = Deadline::at(deadline.moment() + kGrace);
     while (waiting > 0 && !interrupted() && !last.expired()) {
       const auto event = pop(last);
-      if (event && learn(*event)) --waiting;
+      if (!event || !learn(*event)) continue;
+      const bool few = --waiting <= std::max<std::size_t>(1, peers_.size() / 4);
+      if (!few || !any_remote()) continue;
+      last = last.capped(kStragglers + 2 * (Deadline::Clock::now() - begun));
     }
     if (interrupted()) name_the_interrupted();
     find_doubles();
@@ -89,6 +96,10 @@ class Crew final : public Fleet {
   void name_the_interrupted();
   void find_doubles();
 
+  [[nodiscard]] bool any_remote() const {
+    return std::ranges::any_of(
+        states_, [](const PeerState& state) { return state.reached && !state.local; });
+  }
   // Ctrl-C from either side.
   [[nodiscard]] bool interrupted() const {
     return interrupted_ || (told_from_outside_ != nullptr && *told_from_outside_);

@@ -1,11 +1,13 @@
 #include "fleet/namespaces.h"
 
 #include "base/fd.h"
+#include "machine/child.h"
 
 #include <fmt/format.h>
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +51,7 @@ Result<std::vector<Entry>> open_others(int pid) {
 
 Result<bool> enter_namespaces_of(int pid) {
   DD_TRY(const std::vector<Entry> entries, open_others(pid));
+  ::prctl(PR_SET_DUMPABLE, 0);  // its processes will see us in /proc: they may not open our files
   const std::string root_path = fmt::format("/proc/{}/root", pid);
   const Fd root(::open(root_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   bool fork = false;
@@ -60,6 +63,7 @@ Result<bool> enter_namespaces_of(int pid) {
     fork = fork || entry.kind == CLONE_NEWPID;
     moved = moved || entry.kind == CLONE_NEWNS;
   }
+  if (moved) machine::run_no_more_children();
   if (moved && root.valid() && (::fchdir(root.get()) != 0 || ::chroot(".") != 0)) {
     return std::unexpected(errno_error("change to", root_path));
   }

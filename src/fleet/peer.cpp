@@ -1,6 +1,5 @@
 #include "fleet/peer.h"
 
-#include "base/units.h"
 #include "codec/codec.h"
 #include "codec/read.h"
 #include "codec/write.h"
@@ -134,7 +133,7 @@ Result<void> Peer::serve() {
     const auto silent = channel_->silent_for();
     asks_.end_overdue(silent < kBeat * 3
                           ? ""
-                          : fmt::format(", and nothing at all for {}", human_duration(silent)));
+                          : ", and nothing else either");
     const Deadline tick = Deadline::after(kSilence);
     DD_TRY(const std::optional<Incoming> incoming, channel_->next(asks_.earliest(tick)));
     if (!incoming) continue;

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -78,6 +79,8 @@ StuckChildren& stuck_children() {
   static StuckChildren children;
   return children;
 }
+
+std::atomic<bool> no_more = false;
 
 // --- starting ---------------------------------------------------------------------------------
 
@@ -285,9 +288,16 @@ std::optional<int> exec_errno(const std::string& bytes) {
 
 }  // namespace
 
+void run_no_more_children() {
+  no_more = true;
+}
+
 Result<ChildOutput> run_child(const Child& child, Deadline deadline) {
   const auto command = join(child.argv, " ");
   if (child.argv.empty()) return failure("run a program", "its name is missing");
+  if (no_more) {
+    return std::unexpected(refusal(command, EPERM, "programs of a container are not run as root"));
+  }
   if (const auto stuck = stuck_children().of(child.argv[0])) {
     const auto why = "an earlier one is stuck as pid " + std::to_string(*stuck);
     return std::unexpected(refusal(command, EBUSY, why));

@@ -18,6 +18,10 @@ struct Child {
   std::size_t most_output = std::size_t{1} << 20;  // bytes of each stream; the rest is dropped
 };
 
+// From now on run_child refuses with EPERM: the programs that PATH leads to are no longer ours to
+// trust with what we may do.
+void run_no_more_children();
+
 // Thread-safe. It inherits our environment, with LC_ALL=C. When it has ended, what is left of its
 // session is killed too. Errors: ENOENT and its kind from execve; ETIMEDOUT when the deadline
 // passed; EBUSY while an earlier child of the same argv[0] is stuck: killed, and not dead since.

@@ -22,7 +22,9 @@ Unknown why_none(const std::vector<Observed<Answer>>& answers,
                  std::size_t i,
                  const std::string& who) {
   if (i >= answers.size()) return {.text = who + " was not asked"};
-  if (!answers[i].known()) return answers[i].why();
+  if (!answers[i].known()) {
+    return {.kind = answers[i].why().kind, .text = who + ": " + answers[i].why().text};
+  }
   return {.kind = Why::failed, .text = who + " gave another answer than was asked for"};
 }
 
@@ -324,13 +326,18 @@ std::vector<HostRequest> duplicate_requests(const ProbePlan& plan) {
   return requests;
 }
 
-std::vector<PairFacts> assemble(const ProbePlan& plan, std::span<const RoundAnswers> answers) {
-  const RoundAnswers nothing;
+std::vector<PairFacts> assemble(const ProbePlan& plan,
+                                std::span<const RoundAnswers> answers,
+                                const Unknown& unasked) {
   Pairs pairs;
   for (std::size_t i = 0; i < plan.rounds.size(); ++i) {
-    const RoundAnswers& asked = i < answers.size() ? answers[i] : nothing;
-    add_dials(plan.rounds[i], asked, pairs);
-    add_paths(plan.rounds[i], asked, pairs);
+    const Round& round = plan.rounds[i];
+    if (i < answers.size()) {
+      add_dials(round, answers[i], pairs);
+      add_paths(round, answers[i], pairs);
+      continue;
+    }
+    for (const PlannedDial& dial : round.dials) pairs.of(dial.from, dial.to).complete = unasked;
   }
   return pairs.take();
 }

@@ -37,9 +37,11 @@ std::vector<HostRequest> path_requests(const Round& round, const RoundAnswers& a
 std::vector<HostRequest> report_requests(const Round& round);
 std::vector<HostRequest> duplicate_requests(const ProbePlan& plan);
 
-// One for each ordered pair of the plan, in its order. `answers` as plan.rounds; a round that was
-// not acted out has no answers, and its pairs are not complete.
-std::vector<PairFacts> assemble(const ProbePlan& plan, std::span<const RoundAnswers> answers);
+// One for each ordered pair of the plan, in its order. `answers` as plan.rounds; the pairs of a
+// round that was not acted out are not complete, which is `unasked`.
+std::vector<PairFacts> assemble(const ProbePlan& plan,
+                                std::span<const RoundAnswers> answers,
+                                const Unknown& unasked);
 
 // Puts the answers to duplicate_requests() into the nodes' facts.
 void take_duplicates(const ProbePlan& plan,

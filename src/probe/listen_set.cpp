@@ -116,8 +116,10 @@ bool ListenSet::listen_on(std::uint16_t port, bool bulk) {
 }
 
 void ListenSet::add_descriptors(std::vector<pollfd>& all) const {
+  // A client that cannot be accepted now would keep poll(2) ready.
+  const bool full = clients_.size() >= kMostClients;
   for (const Listening& listening : listening_) {
-    all.push_back({.fd = listening.fd.get(), .events = POLLIN, .revents = 0});
+    if (!full) all.push_back({.fd = listening.fd.get(), .events = POLLIN, .revents = 0});
   }
   for (const Client& client : clients_) {
     all.push_back({.fd = client.fd.get(), .events = POLLIN, .revents = 0});

@@ -26,6 +26,7 @@ using std::chrono::nanoseconds;
 // A size counts as lost only after so many tries.
 constexpr int kTries = 4;
 constexpr milliseconds kLeastPatience{40};
+constexpr std::uint32_t kMostPayload = 65'535;
 // 40 us a packet, in bursts: far below what any link or a receiver on a busy core takes.
 constexpr int kBurst = 10;
 constexpr microseconds kBetweenBursts{400};
@@ -74,21 +75,21 @@ void PacketSource::send_size(int size) {
 }
 
 // Sizes that came, until `largest` has or time is over.
-std::vector<int> PacketSource::replies(Deadline deadline, int largest) {
-  std::vector<int> sizes;
+std::set<int> PacketSource::replies(Deadline deadline, int largest) {
+  std::set<int> sizes;
   std::array<char, 64> buffer{};
-  while (std::ranges::find(sizes, largest) == sizes.end()) {
+  // A sink that never stops talking keeps poll(2) ready past any deadline.
+  while (!sizes.contains(largest) && !deadline.expired()) {
     pollfd waiting{.fd = fd_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&waiting, 1, deadline.remaining_ms()) <= 0) break;
     const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
     if (got < 0) {  // an ICMP error: take it off the queue, or poll would return at once for ever
       static_cast<void>(::recv(fd_.get(), buffer.data(), buffer.size(), MSG_ERRQUEUE));
-      if (deadline.expired()) break;
       continue;
     }
     const auto reply = decode<PacketReply>({buffer.data(), static_cast<std::size_t>(got)});
-    if (reply && reply->stream == stream_)
-      sizes.push_back(static_cast<int>(reply->number) + headers_);
+    if (!reply || reply->stream != stream_ || reply->number > kMostPayload) continue;
+    sizes.insert(static_cast<int>(reply->number) + headers_);
   }
   return sizes;
 }
@@ -101,8 +102,7 @@ std::vector<int> PacketSource::try_sizes(const std::vector<int>& sizes,
     for (const int size : sizes) {
       if (!passed.contains(size)) send_size(size);
     }
-    const auto came = replies(deadline.capped(patience), sizes.front());
-    passed.insert(came.begin(), came.end());
+    passed.merge(replies(deadline.capped(patience), sizes.front()));
     if (passed.contains(sizes.front())) break;
   }
   return {passed.begin(), passed.end()};

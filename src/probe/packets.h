@@ -11,6 +11,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <set>
+#include <vector>
 
 namespace distdoctor::probe {
 
@@ -26,7 +28,7 @@ class PacketSource {
  private:
   PacketSource(Fd fd, const PathTarget& target, std::uint64_t stream);
   void send_size(int size);
-  std::vector<int> replies(Deadline deadline, int largest);
+  std::set<int> replies(Deadline deadline, int largest);
   std::vector<int> try_sizes(const std::vector<int>& sizes,
                              std::chrono::nanoseconds patience,
                              Deadline deadline);

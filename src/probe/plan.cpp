@@ -1,5 +1,6 @@
 #include "probe/plan.h"
 
+#include <distdoctor/untested.h>
 #include <distdoctor/views.h>
 
 #include "probe/master_port.h"
@@ -121,8 +122,9 @@ class Planner {
   }
 
  private:
-  void leave_out(const std::string& node, const char* fact, std::string why) {
-    plan_.left_out.push_back({node, fact, {.kind = Why::not_collected, .text = std::move(why)}});
+  void leave_out(const std::string& node, std::string_view what, std::string why) {
+    plan_.left_out.push_back(
+        {node, std::string(what), {.kind = Why::not_collected, .text = std::move(why)}});
   }
 
   // Where this node's MASTER_ADDR leads; none: it could not be seen.
@@ -164,7 +166,7 @@ class Planner {
     for (const auto& [address, listen] : sets) round.listens.push_back(listen);
     for (const Peer& peer : peers_) {
       const auto addresses = master_addresses(*peer.node);
-      if (!addresses) leave_out(peer.node->host, "master.address", "MASTER_ADDR was not resolved");
+      if (!addresses) leave_out(peer.node->host, kMasterTraffic, "MASTER_ADDR was not resolved");
       for (const Address& address : addresses.value_or(std::vector<Address>{})) {
         PlannedDial dial{
             .from = peer.node->host,
@@ -263,6 +265,7 @@ class Planner {
 
   // Each node asks for its own addresses, and for those of peers on the same wire.
   void plan_duplicates() {
+    if (peers_.size() < 2) return;  // nobody to confuse it with, and the wait is half a second
     for (const Peer& peer : peers_) {
       std::vector<Choice> choices;
       if (!peer.node->links.known()) continue;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <distdoctor/facts.h>
-#include <distdoctor/finding.h>
 #include <distdoctor/plan.h>
 
 #include <cstdint>
@@ -49,7 +48,7 @@ struct ProbePlan {
   // says "a filter" only if the listener was still there when the last dial had ended.
   std::vector<Round> rounds = {};
   std::vector<PlannedDuplicates> duplicates = {};
-  std::vector<Gap> left_out = {};  // what was not planned, and why (bounded plan, no address, ...)
+  std::vector<Untried> left_out = {};  // what was not planned, and why
 };
 
 struct PlanLimits {

@@ -106,7 +106,7 @@ void verdict(const Report& report, const Style& style, std::ostream& out) {
   if (!counts.empty()) line += " (" + join(counts, ", ") + ")";
   const auto took = std::chrono::duration<double>(report.elapsed_s);
   line += " after " + human_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(took));
-  if (d.interrupted) line += "; interrupted, so this is a part only";
+  if (d.interrupted) line += "; cut short by Ctrl-C or the budget, so this is a part only";
   constexpr std::array kResults = {CheckResult::pass, CheckResult::blocker, CheckResult::unknown};
   out << style.by_result(kResults.at(static_cast<std::size_t>(d.verdict)), line) << '\n';
 }

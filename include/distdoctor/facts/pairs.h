@@ -97,6 +97,14 @@ struct PairFacts {
   bool operator==(const PairFacts&) const = default;
 };
 
+// Traffic that was not planned, or not sent at all, and why.
+struct Untried {
+  std::string node = {};  // whose; empty: everybody's
+  std::string what = {};  // "MASTER_PORT": dials to it; else between the nodes, or all of it
+  Unknown why = {};
+  bool operator==(const Untried&) const = default;
+};
+
 // A MAC that answers ARP for an address though it is not the only one, or not the owner's. `node`
 // asked; it owns the address or is a peer of the owner (needs root).
 struct DuplicateAddress {
@@ -156,6 +164,12 @@ void fields(V& v, T& x) {
   v("dials", x.dials);
   v("paths", x.paths);
   v("complete", x.complete);
+}
+template <class V, Is<Untried> T>
+void fields(V& v, T& x) {
+  v("node", x.node);
+  v("what", x.what);
+  v("why", x.why);
 }
 template <class V, Is<DuplicateAddress> T>
 void fields(V& v, T& x) {

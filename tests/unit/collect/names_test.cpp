@@ -85,6 +85,36 @@ TEST_CASE("names of a captured machine: each source by itself, our own name last
   CHECK(node1.dns.why().kind == Why::unsupported);  // no getent there
 }
 
+TEST_CASE("a hosts file: aliases, comments, any case, each address once") {
+  const std::string_view text =
+      "127.0.0.1 localhost # 10.9.9.9 node0\n"
+      "10.0.0.1 node0.example Node0\n10.0.0.1\tnode0\nfd00::1 node0\nrubbish node0\n";
+  CHECK(parse_hosts(text, "node0") == addresses({"10.0.0.1", "fd00::1"}));
+  CHECK(parse_hosts(text, "node").empty());
+}
+
+TEST_CASE("where no getent can be run the hosts file still answers") {
+  machine::CapturedMachine captured{.hostname = "node1"};
+  captured.files = {{"/etc/hosts", {.text = "10.0.0.1 node0\n"}}};
+  const auto node = names_of(std::move(captured), {"node0"});
+  CHECK(*node.names->at(0).files == addresses({"10.0.0.1"}));
+  CHECK(*node.names->at(0).all == addresses({"10.0.0.1"}));
+  CHECK(node.names->at(0).dns.why().kind == Why::unsupported);
+  CHECK(node.names->at(1).files->empty());
+  CHECK(node.names->at(1).all.why().kind == Why::unsupported);  // DNS may know it
+}
+
+TEST_CASE("other peers are asked for once, after the job's own names") {
+  machine::CapturedMachine captured{.hostname = "node1"};
+  captured.children = {{"getent ahosts node2", {0, "10.0.0.2 STREAM node2\n", ""}}};
+  NodeFacts node;
+  collect_names(*machine::Machine::captured(std::move(captured)), {.also = {"node2", "node1"}}, node);
+  REQUIRE(node.names->size() == 2);
+  CHECK(node.names->at(1).name == "node2");
+  CHECK(*node.names->at(1).all == addresses({"10.0.0.2"}));
+  CHECK(node.names->at(1).files.why().kind == Why::not_collected);
+}
+
 TEST_CASE("addresses are their own answer, and words that are no names reach no command line") {
   const auto node = names_of({}, {"fe80::1%eth0", "-x", "a b"});
   CHECK(*node.names->at(0).all == addresses({"fe80::1%eth0"}));

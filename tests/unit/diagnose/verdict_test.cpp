@@ -74,6 +74,97 @@ TEST_CASE("a check that throws is our bug and stops nobody; modules keep their o
   CHECK(judged.checks[1].detail.find("oops") != std::string::npos);
 }
 
+TEST_CASE("what happened to a run decides its exit code; findings win") {
+  struct Row {
+    std::string_view name;
+    bool finds;
+    bool throws;
+    bool cut_short;
+    Verdict verdict;
+    int exit_code;
+  };
+  const std::vector<Row> rows = {
+      {"all went well", false, false, false, Verdict::healthy, 0},
+      {"a check threw", false, true, false, Verdict::inconclusive, 70},
+      {"a check threw and another found", true, true, false, Verdict::problems, 1},
+      {"it was cut short", false, false, true, Verdict::inconclusive, 3},
+      {"it was cut short and a check found", true, false, true, Verdict::problems, 1},
+      {"it was cut short and a check threw", false, true, true, Verdict::inconclusive, 70},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    std::vector<NamedCheck> checks;
+    if (row.finds) checks.push_back(kChecks[1]);
+    if (row.throws) checks.push_back(kChecks[0]);
+    const ClusterFacts cluster = healthy_cluster(2);
+    const Diagnosis diagnosis =
+        conclude(judge(cluster, {}, checks, {}), cluster, {}, row.cut_short);
+    CHECK(diagnosis.verdict == row.verdict);
+    CHECK(diagnosis.exit_code == row.exit_code);
+    CHECK(diagnosis.interrupted == row.cut_short);
+  }
+}
+
+TEST_CASE("without test traffic nothing that needs it passes, and one line says why") {
+  struct Row {
+    std::string_view name;
+    void (*change)(ClusterFacts&);
+    std::string_view why;
+    std::vector<std::string> nodes;
+  };
+  const std::vector<Row> rows = {
+      {"recorded by single nodes", [](ClusterFacts& cluster) { cluster.pairs.clear(); },
+       "none was sent", {}},
+      {"--no-probe",
+       [](ClusterFacts& cluster) {
+         cluster.pairs.clear();
+         cluster.untried = {{.what = "test traffic", .why = {.text = "--no-probe"}}};
+       },
+       "--no-probe", {}},
+      {"recorded apart from the others",
+       [](ClusterFacts& cluster) {
+         std::erase_if(cluster.pairs, [](const PairFacts& pair) { return pair.from == "node1"; });
+       },
+       "none to 2 peers", {"node1"}},
+      {"a bounded plan",
+       [](ClusterFacts& cluster) {
+         cluster.pairs.pop_back();
+         cluster.untried = {{.what = "pairs", .why = {.text = "5 of 6 pairs were planned"}}};
+       },
+       "5 of 6 pairs were planned", {}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    ClusterFacts cluster = healthy_cluster(3);
+    row.change(cluster);
+    const Diagnosis diagnosis = diagnose(cluster, {}, {});
+    CHECK(diagnosis.exit_code == 0);  // what nobody planned to send is an ordinary gap
+    const auto about = [](const MergedGap& gap) { return gap.fact == "test traffic"; };
+    REQUIRE(std::ranges::count_if(diagnosis.gaps, about) >= 1);
+    const auto gap = std::ranges::find_if(diagnosis.gaps, about);
+    CHECK(gap->why.text == row.why);
+    CHECK(gap->nodes == row.nodes);
+    for (const std::string_view name : {"net/peer_unreachable", "net/ephemeral_ports",
+                                        "net/mtu_black_hole", "net/packet_loss", "net/no_route"}) {
+      const auto line = std::ranges::find(diagnosis.checks, name, &CheckLine::name);
+      REQUIRE(line != diagnosis.checks.end());
+      CHECK(line->result == CheckResult::unknown);
+    }
+  }
+}
+
+TEST_CASE("nobody passes for connected to MASTER_PORT who did not try") {
+  ClusterFacts cluster = healthy_cluster(3);
+  for (PairFacts& pair : cluster.pairs) {
+    if (pair.from != "node1") continue;
+    std::erase_if(pair.dials, [](const Dial& dial) { return dial.purpose == Purpose::master; });
+  }
+  const Diagnosis diagnosis = diagnose(cluster, {}, {.only = {"rendezvous/port_reachable"}});
+  REQUIRE(diagnosis.checks.size() == 1);
+  CHECK(diagnosis.checks[0].result == CheckResult::unknown);
+  CHECK(diagnosis.checks[0].detail == "test traffic of node1: none to MASTER_PORT");
+}
+
 TEST_CASE("selection by area, check and code") {
   const auto count = [](const Selection& selection) {
     const Judged judged = judge(healthy_cluster(2), {}, kChecks, selection);

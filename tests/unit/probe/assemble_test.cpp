@@ -25,7 +25,7 @@ struct Played {
     plan = make_plan(cluster, {.ports_per_address = 2}, 1);
     for (const Round& round : plan.rounds) answers.push_back(play(round));
   }
-  std::vector<PairFacts> pairs() const { return assemble(plan, answers); }
+  std::vector<PairFacts> pairs() const { return assemble(plan, answers, {.text = "interrupted"}); }
 
   template <class T>
   T& at(std::vector<Observed<Answer>>& list, std::size_t i) {
@@ -210,7 +210,7 @@ TEST_CASE("what has no outcome is not complete, and the reason is kept") {
        },
        "node0: bind: EADDRNOTAVAIL"},
       {"the dialler is gone", [](Played& p) { p.answers[1].dials[1] = Unknown{.text = "killed"}; },
-       "killed"},
+       "node1: killed"},
       {"the dialler answers rubbish",
        [](Played& p) { p.answers[1].dials[1] = Answer(ReportAnswer{}); },
        "node1 gave another answer than was asked for"},
@@ -221,9 +221,9 @@ TEST_CASE("what has no outcome is not complete, and the reason is kept") {
        },
        "node1 gave another answer than was asked for"},
       {"nothing was measured", [](Played& p) { p.answers[1].paths[1] = Unknown{.text = "budget"}; },
-       "budget"},
+       "node1: budget"},
       {"the round was not acted out", [](Played& p) { p.answers.pop_back(); },
-       "node0 was not asked"},
+       "interrupted"},
   };
   for (const Hole& hole : holes) {
     CAPTURE(hole.name);

@@ -175,14 +175,14 @@ TEST_CASE("what cannot be planned is left out by name") {
     const ProbePlan plan = make_plan(cluster, {}, 1);
     REQUIRE(plan.left_out.size() == 1);
     CHECK(plan.left_out[0].node == "node1");
-    CHECK(plan.left_out[0].fact == "master.address");
+    CHECK(plan.left_out[0].what == "MASTER_PORT");
   }
   SUBCASE("nothing predicted for a node") {
     cluster.predicted.nodes[1].nccl = Unknown{.text = "no links"};
     cluster.predicted.nodes[1].gloo = Unknown{.text = "no links"};
     const ProbePlan plan = make_plan(cluster, {}, 1);
     REQUIRE(plan.left_out.size() == 1);
-    CHECK(plan.left_out[0].fact == "announced");
+    CHECK(plan.left_out[0].what == "announced");
   }
   SUBCASE("one machine alone") {
     const ProbePlan plan = make_plan(cluster_of(1), {}, 1);
