@@ -48,8 +48,8 @@ inline void note_missing(const ClusterFacts& cluster, Judge& judge) {
     }
     if (missing == 0) continue;
     const std::string peers = missing == 1 ? " peer" : " peers";
-    judge.miss(untested(from.host,
-                        {Why::not_collected, "none to " + std::to_string(missing) + peers}));
+    judge.miss(
+        untested(from.host, {Why::not_collected, "none to " + std::to_string(missing) + peers}));
   }
 }
 

@@ -1,5 +1,5 @@
-// Files that the command line names, and standard output. They may be pipes and FIFOs whose other end
-// sleeps, so that each wait has a deadline; a dead network file system may hold us longer.
+// Files that the command line names, and standard output. They may be pipes and FIFOs whose other
+// end sleeps, so that each wait has a deadline; a dead network file system may hold us longer.
 #pragma once
 
 #include "base/deadline.h"

@@ -27,9 +27,7 @@ struct Question {
 
 // Most of the time is the children's own, so they run beside one another; one end for all of them,
 // so that a silent server costs its own answers and no others.
-void ask_all(const machine::Machine& machine,
-             const std::vector<Question>& questions,
-             Deadline by) {
+void ask_all(const machine::Machine& machine, const std::vector<Question>& questions, Deadline by) {
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> askers;
   for (std::size_t i = 0; i < std::min(kAtOnce, questions.size()); ++i) {

@@ -111,7 +111,8 @@ class Exam {
     tell("collect", "reading the nodes");
     const auto first = names_to_resolve(cluster().job);
     std::vector<std::size_t> asked;
-    const auto answers = ask_reached({.names = first, .also = peers_to_resolve(cluster().job)}, asked);
+    const auto answers =
+        ask_reached({.names = first, .also = peers_to_resolve(cluster().job)}, asked);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       take_collected(answers[i], cluster().nodes[asked[i]]);
     }
@@ -141,11 +142,10 @@ class Exam {
   void probe() {
     if (!options_.probe) return say_unprobed();
     tell("probe", "test traffic between the nodes");
-    send_traffic(outcome_.plan, *fleet_,
-                 {.deadline = deadline_,
-                  .timeout = options_.timeout,
-                  .interrupted = options_.interrupted},
-                 cluster());
+    send_traffic(
+        outcome_.plan, *fleet_,
+        {.deadline = deadline_, .timeout = options_.timeout, .interrupted = options_.interrupted},
+        cluster());
     if (hosts().size() == 1) name_no_duplicates({Why::not_collected, "one node alone"});
     cluster().predicted = rules::predict(cluster());
   }
@@ -159,25 +159,14 @@ class Exam {
   void say_unprobed() {
     const Unknown why{Why::not_collected, "none was sent: --no-probe"};
     if (hosts().size() > 1) cluster().untried = {{.what = std::string(kTestTraffic), .why = why}};
-    name_no_duplicates(why);
+    name_no_duplicates({Why::not_collected, "no test traffic was sent"});
   }
 
   void judge() {
     tell("judge", "");
-    hear_latecomers();
     const bool cut_short = interrupted(options_) || deadline_.expired();
     outcome_.diagnosis =
         diagnose::diagnose(cluster(), options_.expect, options_.selection, cut_short);
-  }
-
-  // By now a launcher may have said why.
-  void hear_latecomers() {
-    const auto states = fleet_->peers();
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      NodeFacts& node = cluster().nodes[i];
-      if (node.reached || !node.version.empty()) continue;  // it was there once
-      node.not_reached = states[i].reached ? "its agent said hello too late" : states[i].not_reached;
-    }
   }
 
   const Options& options_;

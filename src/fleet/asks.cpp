@@ -118,10 +118,9 @@ void Asks::end_overdue(const std::string& silence) {
     const auto next = std::next(ask);
     if (ask->second.deadline.expired()) {
       const auto waited = Deadline::Clock::now() - ask->second.begun;
-      give_up(ask, {Why::timed_out, waited < kNoTime
-                                        ? "the budget was used up before it was asked"
-                                        : fmt::format("no answer within {:.0f} s{}",
-                                                      seconds(waited), silence)});
+      give_up(ask, {Why::timed_out, waited < kNoTime ? "the budget was used up before it was asked"
+                                                     : fmt::format("no answer within {:.0f} s{}",
+                                                                   seconds(waited), silence)});
     }
     ask = next;
   }

@@ -57,15 +57,13 @@ class Crew final : public Fleet {
 
   void meet(Deadline deadline) {
     for (const auto& peer : peers_) peer->start(deadline);
-    std::size_t waiting = peers_.size();
-    const auto begun = Deadline::Clock::now();
-    Deadline last = Deadline::at(deadline.moment() + kGrace);
-    while (waiting > 0 && !interrupted() && !last.expired()) {
-      const auto event = pop(last);
-      if (!event || !learn(*event)) continue;
-      const bool few = --waiting <= std::max<std::size_t>(1, peers_.size() / 4);
-      if (!few || !any_remote()) continue;
-      last = last.capped(kStragglers + 2 * (Deadline::Clock::now() - begun));
+    waiting_to_meet_ = peers_.size();
+    await_peers(Deadline::at(deadline.moment() + kGrace));
+    if (waiting_to_meet_ > 0 && !interrupted()) {
+      for (std::size_t i = 0; i < peers_.size(); ++i) {
+        if (!states_[i].reached) peers_[i]->give_up();
+      }
+      await_peers(Deadline::after(kGrace));
     }
     if (interrupted()) name_the_interrupted();
     find_doubles();
@@ -96,6 +94,16 @@ class Crew final : public Fleet {
   void name_the_interrupted();
   void find_doubles();
 
+  void await_peers(Deadline last) {
+    const auto begun = Deadline::Clock::now();
+    while (waiting_to_meet_ > 0 && !interrupted() && !last.expired()) {
+      const auto event = pop(last);
+      if (!event || !learn(*event)) continue;
+      const bool few = --waiting_to_meet_ <= std::max<std::size_t>(1, peers_.size() / 4);
+      if (!few || !any_remote()) continue;
+      last = last.capped(kStragglers + 2 * (Deadline::Clock::now() - begun));
+    }
+  }
   [[nodiscard]] bool any_remote() const {
     return std::ranges::any_of(
         states_, [](const PeerState& state) { return state.reached && !state.local; });
@@ -117,6 +125,7 @@ class Crew final : public Fleet {
   std::vector<AgentHello> hellos_;
   std::map<std::string, std::size_t, std::less<>> index_;
   Waiting waiting_;
+  std::size_t waiting_to_meet_ = 0;
   std::uint64_t next_id_ = 1;
   std::vector<std::unique_ptr<Peer>> peers_;  // last: their threads use the others
 };

@@ -50,7 +50,7 @@ struct Ask {
 class Fleet {
  public:
   // Starts all agents at once and returns when each has said hello, failed, or `deadline` passed;
-  // sooner where a few are silent among many: peers() tells later whether they came.
+  // sooner where a few are silent among others that have long said it.
   // An empty list of peers means this machine alone, under its hostname. `interrupted`, where
   // given, is looked at while we wait, here and in ask(): once it is true the rest is as after
   // interrupt(). It must outlive the fleet.

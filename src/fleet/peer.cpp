@@ -88,7 +88,7 @@ Result<void> Peer::launch(Deadline hello_by) {
   const std::scoped_lock lock(mutex_);
   channel_ = std::make_unique<Channel>(Side::coordinator, std::move(ends.in), std::move(ends.out),
                                        std::move(ends.words));
-  if (closing_) channel_->stop();
+  if (closing_ || late_) channel_->stop();
   return {};
 }
 
@@ -131,9 +131,7 @@ void Peer::compare_clocks(Deadline hello_by) {
 Result<void> Peer::serve() {
   while (true) {
     const auto silent = channel_->silent_for();
-    asks_.end_overdue(silent < kBeat * 3
-                          ? ""
-                          : ", and nothing else either");
+    asks_.end_overdue(silent < kBeat * 3 ? "" : ", and nothing else either");
     const Deadline tick = Deadline::after(kSilence);
     DD_TRY(const std::optional<Incoming> incoming, channel_->next(asks_.earliest(tick)));
     if (!incoming) continue;
@@ -151,6 +149,12 @@ void Peer::ask(std::uint64_t id, const Request& request, Deadline deadline, cons
 
 void Peer::end_asks(const Unknown& why) {
   asks_.end_all(why);
+}
+
+void Peer::give_up() {
+  late_ = true;
+  const std::scoped_lock lock(mutex_);
+  if (channel_) channel_->stop();
 }
 
 void Peer::close() {
@@ -176,7 +180,8 @@ std::string Peer::explain(const Error& error) {
   stream.drain_words();
   std::string words = in_one_line(stream.words(), kMostWords);
   if (words.empty() && !state_.reached) words = in_one_line(channel_->noise(), kMostWords);
-  if (!over) return words.empty() ? error.reason : fmt::format("{} ({})", error.reason, words);
+  const std::string reason = late_ ? "the agent said nothing in time" : error.reason;
+  if (!over) return words.empty() ? reason : fmt::format("{} ({})", reason, words);
   if (!words.empty()) return words;
   const std::string fate = process_->fate();
   return fate.empty() ? error.reason : fmt::format("{} {}", launcher_, fate);

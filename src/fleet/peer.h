@@ -33,6 +33,8 @@ class Peer {
   void ask(std::uint64_t id, const Request& request, Deadline deadline, const NodeFacts& node);
   // All asks are done now, with what has come.
   void end_asks(const Unknown& why);
+  // Its hello did not come in time: Lost follows at once, with the launcher's words.
+  void give_up();
   // Begins to end the agent; join() waits for it, for less than a second.
   void close();
   void join() { thread_.join(); }
@@ -57,6 +59,7 @@ class Peer {
   std::unique_ptr<Channel> channel_;  // set and reset under mutex_, by the peer's thread
   std::mutex mutex_;
   std::atomic<bool> closing_ = false;
+  std::atomic<bool> late_ = false;
   Asks asks_;
   Thread thread_;  // last: it uses all the others
 };

@@ -261,7 +261,7 @@ const std::vector<CheckCase> cases = {
        w.pair(1, 0).complete = Unknown{.kind = Why::timed_out, .text = "node0 is silent"};
      },
      {},
-     {"node1 dial node0"}},
+     {"node1 test traffic"}},
 };
 
 TEST_CASE("net/ephemeral_ports") {

@@ -47,7 +47,7 @@ std::string no_answer(int node, const char* outcome) {
 
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
-    {"nothing was said", [](World& w) { w.cluster.predicted.master = {}; }},
+    {"nothing was said", [](World& w) { w.cluster.predicted.master = {}; }, {}, {" MASTER_ADDR"}},
 
     {"one node cannot resolve the name",
      [](World& w) { resolve_to(w, 2, "node0", {}); },

@@ -108,7 +108,8 @@ TEST_CASE("other peers are asked for once, after the job's own names") {
   machine::CapturedMachine captured{.hostname = "node1"};
   captured.children = {{"getent ahosts node2", {0, "10.0.0.2 STREAM node2\n", ""}}};
   NodeFacts node;
-  collect_names(*machine::Machine::captured(std::move(captured)), {.also = {"node2", "node1"}}, node);
+  collect_names(*machine::Machine::captured(std::move(captured)), {.also = {"node2", "node1"}},
+                node);
   REQUIRE(node.names->size() == 2);
   CHECK(node.names->at(1).name == "node2");
   CHECK(*node.names->at(1).all == addresses({"10.0.0.2"}));

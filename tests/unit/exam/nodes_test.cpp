@@ -18,16 +18,19 @@ TEST_CASE("names to resolve: the master, endpoints; each once, no literals; peer
                   {.rdzv_endpoint = "[fd00::1]:29400"},
                   {.rdzv_endpoint = "fd00::2"},
                   {.rdzv_endpoint = "plain"}};
-  CHECK(names_to_resolve(job) ==
-        std::vector<std::string>{"node0", "head.example", "plain"});
+  CHECK(names_to_resolve(job) == std::vector<std::string>{"node0", "head.example", "plain"});
   CHECK(peers_to_resolve(job) == std::vector<std::string>{"node0", "node1"});
   for (int i = 2; i < 40; ++i) job.peers.push_back("node" + std::to_string(i));
   CHECK(peers_to_resolve(job).size() == 8);
 }
 
 TEST_CASE("what was collected keeps what the channel said") {
-  NodeFacts node{
-      .host = "node0", .reached = true, .channel = "ssh", .version = "9", .same_as = "node9", .context = Context::ssh};
+  NodeFacts node{.host = "node0",
+                 .reached = true,
+                 .channel = "ssh",
+                 .version = "9",
+                 .same_as = "node9",
+                 .context = Context::ssh};
   node.clock_offset_ms = 5.0;
   NodeFacts collected = testing::healthy_node(3, 4);
   take_collected(Answer(collected), node);
@@ -48,9 +51,11 @@ TEST_CASE("an agent that never answered is a node that was not reached") {
 
 TEST_CASE("the second look at names adds to the first one") {
   NodeFacts node{.host = "node0", .reached = true};
-  node.names = std::vector{testing::resolution("a", "10.0.0.1"), testing::resolution("b", "10.0.0.2")};
+  node.names =
+      std::vector{testing::resolution("a", "10.0.0.1"), testing::resolution("b", "10.0.0.2")};
   NodeFacts again;
-  again.names = std::vector{testing::resolution("c", "10.0.0.3"), testing::resolution("b", "10.0.0.9")};
+  again.names =
+      std::vector{testing::resolution("c", "10.0.0.3"), testing::resolution("b", "10.0.0.9")};
   take_names(Answer(again), node);
   REQUIRE(node.names->size() == 3);
   CHECK(node.names->at(1) == testing::resolution("b", "10.0.0.9"));

@@ -118,6 +118,25 @@ TEST_CASE("Fleet: peers that cannot be reached say why, and nobody waits for the
   CHECK(no_child_left());
 }
 
+TEST_CASE("Fleet: a few silent peers do not take the time of the others") {
+  const Deadline long_time = Deadline::after(seconds(600));
+  const auto fleet = Fleet::open({"good0", "good1", "good2", "slow"},
+                                 {.launch_template = std::string(kTemplate)}, long_time);
+  CHECK_FALSE(long_time.expired());
+  const auto peers = fleet->peers();
+  for (std::size_t i = 0; i < 3; ++i) CHECK_MESSAGE(peers[i].reached, peers[i].not_reached);
+  CHECK(peers.at(3).not_reached == "the agent said nothing in time (module load failed)");
+  const Ask ask = collect("good1", {"kernel"});
+  CHECK(fleet->ask({&ask, 1}, Deadline::after(seconds(30))).at(0).known());
+}
+
+TEST_CASE("Fleet: no figure for a time that nobody had") {
+  const auto fleet = open_fleet({"hang"});
+  const Ask ask = collect("hang", {"links"});
+  const auto answers = fleet->ask({&ask, 1}, Deadline::after(milliseconds(1)));
+  CHECK(answers.at(0).why().text == "the budget was used up before it was asked");
+}
+
 TEST_CASE("Fleet: agents that misbehave later cost only their own facts") {
   struct Row {
     std::string host;

@@ -95,6 +95,37 @@ TEST_CASE("Fleet: --pid enters the process's namespaces before any thread") {
   fs::remove_all(folder);
 }
 
+TEST_CASE("Fleet: --pid runs no program of the container, and reads its hosts file") {
+  if (const std::string why = testing::why_no_namespaces(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  const fs::path folder = fresh_folder("distdoctor-trap-");
+  const std::string at = folder.string();
+  // Whoever runs this getent leaves a mark.
+  std::ofstream(folder / "getent") << "#!/bin/sh\ntouch " << at << "/ran\n";
+  std::ofstream(folder / "hosts") << "10.9.8.7 master\n";
+  fs::permissions(folder / "getent", fs::perms::owner_all);
+  const Running world("unshare -n -m -p -f --mount-proc sh -c 'mount --bind " + at +
+                      "/getent /usr/bin/getent; mount --bind " + at +
+                      "/hosts /etc/hosts; sleep 100' & sleep 0.3; pgrep -P $! | head -1 > " + at +
+                      "/pid; wait");
+  const std::string pid = wait_for(folder / "pid");
+  REQUIRE_FALSE(pid.empty());
+  const auto fleet = Fleet::open({}, {.enter_pid = std::stoi(pid)}, soon());
+  REQUIRE_MESSAGE(fleet->peers().at(0).reached, fleet->peers().at(0).not_reached);
+  const Ask ask{fleet->peers().at(0).host, CollectRequest{.names = {"master", "elsewhere"}}};
+  const auto answers = fleet->ask({&ask, 1}, soon());
+  REQUIRE(answers.at(0).known());
+  const auto& node = std::get<NodeFacts>(*answers[0]);
+  REQUIRE(node.names.known());
+  CHECK(*node.names->at(0).all == std::vector{*Address::parse("10.9.8.7")});
+  CHECK(node.names->at(1).all.why().text.find("programs of a container") != std::string::npos);
+  CHECK_FALSE(fs::exists(folder / "ran"));
+  fleet->close();
+  fs::remove_all(folder);
+}
+
 TEST_CASE("Fleet: --pid of a process that is not there") {
   const auto fleet = Fleet::open({}, {.enter_pid = 0x7ffffffe}, soon());
   CHECK_FALSE(fleet->peers().at(0).reached);

@@ -200,7 +200,7 @@ TEST_CASE("what has no outcome is not complete, and the reason is kept") {
        [](Played& p) {
          p.answers[1].listens[0] = Unknown{.kind = Why::timed_out, .text = "node0 is silent"};
        },
-       "node0 is silent"},
+       "node0: node0 is silent"},
       {"it could not listen",
        [](Played& p) {
          p.change<ListenAnswer>(p.answers[1].listens, 0, [](ListenAnswer& answer) {
@@ -222,8 +222,7 @@ TEST_CASE("what has no outcome is not complete, and the reason is kept") {
        "node1 gave another answer than was asked for"},
       {"nothing was measured", [](Played& p) { p.answers[1].paths[1] = Unknown{.text = "budget"}; },
        "node1: budget"},
-      {"the round was not acted out", [](Played& p) { p.answers.pop_back(); },
-       "interrupted"},
+      {"the round was not acted out", [](Played& p) { p.answers.pop_back(); }, "interrupted"},
   };
   for (const Hole& hole : holes) {
     CAPTURE(hole.name);

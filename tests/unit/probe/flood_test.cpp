@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <stop_token>
 #include <string>
@@ -58,9 +59,10 @@ class FakeFlood {
     thread_ = std::jthread([this](const std::stop_token& stop) { talk(stop); });
   }
   [[nodiscard]] std::uint16_t port() const { return probe::own_end(socket_).port(); }
+  std::atomic<bool> spoken = false;
 
  private:
-  void talk(const std::stop_token& stop) const {
+  void talk(const std::stop_token& stop) {
     std::array<char, 65536> bytes{};
     probe::Endpoint from;
     std::string reply;
@@ -70,9 +72,10 @@ class FakeFlood {
       if (got > 0) {
         const auto packet =
             probe::decode<probe::Packet>({bytes.data(), static_cast<std::size_t>(got)});
-        reply = encode(probe::PacketReply{.stream = packet->stream, .number = 1});
+        if (packet) reply = encode(probe::PacketReply{.stream = packet->stream, .number = 1});
       }
       if (!reply.empty()) {
+        spoken = true;
         ::sendto(socket_.get(), reply.data(), reply.size(), MSG_DONTWAIT, from.get(), from.size());
       }
     }
@@ -85,12 +88,11 @@ class FakeFlood {
 TEST_CASE("a sink that floods replies does not hold the search beyond its deadline") {
   const FakeFlood flood;
   Address any;
-  auto source = probe::PacketSource::open({.source = any,
-                                           .destination = addr("127.0.0.1"),
-                                           .udp_port = flood.port(),
-                                           .nonce = 1});
+  auto source = probe::PacketSource::open(
+      {.source = any, .destination = addr("127.0.0.1"), .udp_port = flood.port(), .nonce = 1});
   REQUIRE(source.has_value());
   CHECK(source->largest(1500, milliseconds(1), Deadline::after(milliseconds(300))) < 1500);
+  CHECK(flood.spoken);
 }
 
 }  // namespace
