@@ -133,24 +133,48 @@ bool all_seen(const Case& c) {
   });
 }
 
-constexpr double kLongWait_s = 300;  // long after one would have started the last node by hand
+constexpr double kLongWaitS = 300;  // long after one would have started the last node by hand
 
 // A node without any rank may be about to start its own: then it is early to speak of a fault.
 bool may_still_come(const Case& c, const std::vector<Rank>& ranks) {
   const bool all_run = nodes_of(ranks).size() == c.cluster.nodes.size();
-  const bool waited = std::ranges::all_of(
-      ranks, [](const Rank& rank) { return rank.process->age_s > kLongWait_s; });
+  const bool waited =
+      std::ranges::all_of(ranks, [](const Rank& rank) { return rank.process->age_s > kLongWaitS; });
   return !all_run && !waited;
+}
+
+constexpr int kMostRanks = 1 << 20;  // a WORLD_SIZE beyond it is a slip of the pen
+
+std::vector<int> numbers_of(const std::vector<Rank>& ranks) {
+  std::set<int> numbers;
+  for (const Rank& rank : ranks) numbers.insert(rank.rank);
+  return {numbers.begin(), numbers.end()};
+}
+
+std::vector<int> missing_of(const std::vector<int>& present, int world) {
+  std::vector<int> missing;
+  for (int number = 0; number < std::min(world, kMostRanks); ++number) {
+    if (!std::ranges::binary_search(present, number)) missing.push_back(number);
+  }
+  return missing;
+}
+
+Evidence who_runs(const NodeFacts& node, const std::vector<Rank>& ranks, int world) {
+  std::vector<Rank> here;
+  std::ranges::copy_if(ranks, std::back_inserter(here),
+                       [&](const Rank& rank) { return rank.node == &node; });
+  return {.node = node.host,
+          .fact = "ranks that run",
+          .observed = here.empty() ? "none" : listed(numbers_of(here)),
+          .expected = fmt::format("all of 0 to {} over the nodes", world - 1),
+          .context = std::string(slug(node.context)),
+          .command = "grep -lz ^RANK= /proc/[0-9]*/environ"};
 }
 
 void judge_missing(const Case& c, const std::vector<Rank>& ranks, int world, Judge& judge) {
   if (!all_seen(c) || members_elsewhere(c.cluster, ranks)) return;
-  std::set<int> present;
-  for (const Rank& rank : ranks) present.insert(rank.rank);
-  std::vector<int> missing;
-  for (int number = 0; number < world && missing.size() < 1024; ++number) {
-    if (!present.contains(number)) missing.push_back(number);
-  }
+  const auto present = numbers_of(ranks);
+  const auto missing = missing_of(present, world);
   if (missing.empty()) return;
   Finding finding = blocker("env-rank-missing", ranks,
                             fmt::format("of {} ranks {} run on the named nodes; missing: {}", world,
@@ -160,18 +184,11 @@ void judge_missing(const Case& c, const std::vector<Rank>& ranks, int world, Jud
     finding.severity = Severity::notice;
     finding.certainty = Certainty::possible;
   }
+  const auto named = std::min(missing.size(), std::size_t{1024});
   finding.subjects = {.ranks = missing};
+  finding.subjects.ranks.resize(named);
   for (const NodeFacts& node : c.cluster.nodes) {
-    std::vector<int> here;
-    for (const Rank& rank : ranks) {
-      if (rank.node == &node) here.push_back(rank.rank);
-    }
-    finding.evidence.push_back({.node = node.host,
-                                .fact = "ranks that run",
-                                .observed = here.empty() ? "none" : listed(here),
-                                .expected = fmt::format("all of 0 to {} over the nodes", world - 1),
-                                .context = std::string(slug(node.context)),
-                                .command = "grep -lz ^RANK= /proc/[0-9]*/environ"});
+    finding.evidence.push_back(who_runs(node, ranks, world));
   }
   finding.fix = {by_hand(
       fmt::format("start the missing ranks, or look why they ended; a job of {} processes needs "

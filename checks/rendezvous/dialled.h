@@ -28,20 +28,24 @@ struct Decisive {
   std::string to = {};
   bool tried = false;
 };
-inline Decisive decisive_dial(const ClusterFacts& cluster, const NodeFacts& from) {
-  Decisive decisive;
+inline std::vector<Decisive> dials_to_master(const ClusterFacts& cluster, const NodeFacts& from) {
+  std::vector<Decisive> all;
   for (const PairFacts& pair : cluster.pairs) {
     if (pair.from != from.host || pair.to == from.host) continue;
     for (const Dial& dial : pair.dials) {
-      if (dial.purpose != Purpose::master) continue;
-      if (dial.outcome == Outcome::ok) return {.tried = true};
-      decisive.tried = true;
-      if (decisive.dial != nullptr && telling(*decisive.dial) >= telling(dial)) continue;
-      decisive.dial = &dial;
-      decisive.to = pair.to;
+      if (dial.purpose == Purpose::master) all.push_back({&dial, pair.to, true});
     }
   }
-  return decisive;
+  return all;
+}
+
+inline Decisive decisive_dial(const ClusterFacts& cluster, const NodeFacts& from) {
+  const auto all = dials_to_master(cluster, from);
+  if (all.empty()) return {};
+  const bool got_through = std::ranges::any_of(
+      all, [](const Decisive& tried) { return tried.dial->outcome == Outcome::ok; });
+  if (got_through) return {.tried = true};
+  return std::ranges::min(all, {}, [](const Decisive& tried) { return telling(*tried.dial); });
 }
 
 }  // namespace distdoctor::checks

@@ -90,14 +90,14 @@ inline bool launcher_must_live(const TrainingProcess& process) {
          variable(process, "OMPI_COMM_WORLD_RANK");
 }
 
-constexpr double kStartOfAJob_s = 600;  // as long as one may take to start the other nodes by hand
+constexpr double kStartOfAJobS = 600;  // as long as one may take to start the other nodes by hand
 
 // A process that its launcher left behind, alone of its job: a rest of an earlier one.
 inline bool left_over(const Case& c, const Rank& rank) {
   const TrainingProcess& process = *rank.process;
   const bool same_user = rank.node->identity.known() && rank.node->identity->uid == process.uid;
   if (!same_user || !process.orphan || process.has_established_peer) return false;
-  if (!launcher_must_live(process) && process.age_s < kStartOfAJob_s) return false;
+  if (!launcher_must_live(process) && process.age_s < kStartOfAJobS) return false;
   return std::ranges::none_of(ranks_of_the_job(c), [&](const Rank& other) {
     return variable(*other.process, "RANK") != variable(process, "RANK");
   });

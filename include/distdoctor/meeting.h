@@ -25,15 +25,27 @@ inline bool for_one_node(const Launch& launch) {
          (starts_ranks_of_a_node(launch) && launch.nnodes_max && *launch.nnodes_max <= 1);
 }
 
-// torchrun tells its workers how many they are here, and how many nodes there are.
+namespace meeting_detail {
+
+inline std::string variable(const TrainingProcess& process, const char* name) {
+  if (!process.env.known()) return {};
+  const auto found = process.env->find(name);
+  return found == process.env->end() ? std::string() : found->second;
+}
+
+}  // namespace meeting_detail
+
+// Whether a worker's launcher says that its job needs no other node: torchrun and Open MPI count
+// the ranks that are here, Slurm the nodes (a program may go on from there, but not by loopback).
 inline bool alone_on_its_node(const TrainingProcess& process) {
-  if (!process.env.known()) return false;
-  const auto& env = *process.env;
-  const auto nodes = env.find("GROUP_WORLD_SIZE");
-  const auto here = env.find("LOCAL_WORLD_SIZE");
-  const auto all = env.find("WORLD_SIZE");
-  return (nodes != env.end() && nodes->second == "1") ||
-         (here != env.end() && all != env.end() && here->second == all->second);
+  const auto said = [&](const char* name) { return meeting_detail::variable(process, name); };
+  const std::string size = said("WORLD_SIZE");
+  const std::string master = said("MASTER_ADDR");
+  if (said("GROUP_WORLD_SIZE") == "1") return true;
+  if (!size.empty() && said("LOCAL_WORLD_SIZE") == size) return true;
+  const std::string mpi = said("OMPI_COMM_WORLD_SIZE");
+  if (size.empty() && !mpi.empty() && said("OMPI_COMM_WORLD_LOCAL_SIZE") == mpi) return true;
+  return said("SLURM_JOB_NUM_NODES") == "1" && (master == "localhost" || master == "127.0.0.1");
 }
 
 // A peer, by its name as given, or what no peer has: an address, or a name that nobody looked up.

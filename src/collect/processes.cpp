@@ -45,19 +45,19 @@ constexpr std::array<std::string_view, 2> kAgentModules = {"torch.distributed.ru
 constexpr std::array<std::string_view, 8> kLaunchers = {
     "srun", "mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra", "deepspeed", "accelerate"};
 
+std::optional<ProcessRole> role_by_module(std::string_view module) {
+  if (one_of(module, kAgentModules)) return ProcessRole::agent;
+  const bool launches = module.starts_with("accelerate.") || module.starts_with("deepspeed.");
+  return launches ? std::optional(ProcessRole::launcher) : std::nullopt;
+}
+
 // "torchrun", "/usr/bin/python3 /usr/bin/torchrun ...", "python -m torch.distributed.run ...".
 std::optional<ProcessRole> role_by_words(const std::vector<std::string>& argv) {
   std::size_t at = 0;
   if (is_python(argv[0])) {
     at = 1;
     while (at < argv.size() && argv[at].starts_with('-') && argv[at] != "-m") ++at;
-    if (at + 1 < argv.size() && argv[at] == "-m") {
-      if (one_of(argv[at + 1], kAgentModules)) return ProcessRole::agent;
-      if (argv[at + 1].starts_with("accelerate.") || argv[at + 1].starts_with("deepspeed.")) {
-        return ProcessRole::launcher;
-      }
-      return std::nullopt;
-    }
+    if (at + 1 < argv.size() && argv[at] == "-m") return role_by_module(argv[at + 1]);
   }
   if (at >= argv.size()) return std::nullopt;
   const auto name = base_name(argv[at]);

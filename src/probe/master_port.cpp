@@ -34,23 +34,31 @@ const std::string* variable(const TrainingProcess& process, const std::string& n
   return found == process.env->end() ? nullptr : &found->second;
 }
 
+std::string with_underscores(std::string_view word) {
+  std::string name(word);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+std::string upper_case(std::string_view name) {
+  std::string upper(name);
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return upper;
+}
+
 // The value of "--master-port 29500" or "--master_port=29500", else of torchrun's PET_ variable.
 std::optional<std::string> flag(const TrainingProcess& process, std::string_view name) {
   const auto& argv = process.argv;
-  std::string upper = "PET_";
-  for (const char c : name) {
-    upper += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  }
   for (std::size_t i = 0; i < argv.size(); ++i) {
-    if (!argv[i].starts_with("--")) continue;
-    const auto equals = argv[i].find('=');
-    std::string said = argv[i].substr(2, equals == std::string::npos ? equals : equals - 2);
-    std::ranges::replace(said, '-', '_');
-    if (said != name) continue;
-    if (equals != std::string::npos) return argv[i].substr(equals + 1);
+    const std::string_view word = argv[i];
+    const auto end = std::min(word.find('='), word.size());
+    if (!word.starts_with("--") || with_underscores(word.substr(2, end - 2)) != name) continue;
+    if (end < word.size()) return std::string(word.substr(end + 1));
     return i + 1 < argv.size() ? argv[i + 1] : "";
   }
-  const std::string* set = variable(process, upper);
+  const std::string* set = variable(process, "PET_" + upper_case(name));
   return set == nullptr ? std::nullopt : std::optional(*set);
 }
 
@@ -101,25 +109,26 @@ bool carries_us(const TrainingProcess& process) {
   });
 }
 
-// Which address it means is not compared: names have many spellings, and a mistake would harm.
-std::string process_objects(const NodeFacts& node, const Master& master) {
-  const std::string port = std::to_string(*master.port);
+// What the process has against it, or "". Which address it means is not compared: names have many
+// spellings, and a mistake would harm.
+std::string against(const TrainingProcess& process, const std::string& port) {
+  const bool said =
+      std::ranges::any_of(process.argv, [&](const std::string& word) { return names(word, port); });
+  if (said) return " has the port in its arguments";
+  for (const char* name : {"MASTER_PORT", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT"}) {
+    const std::string* value = variable(process, name);
+    if (value != nullptr && names(*value, port)) return " has the port in its environment";
+  }
+  return says_another_port(process, port) ? "" : " may be about to use it";
+}
+
+std::string process_objects(const NodeFacts& node, const Master& master, const std::string& port) {
   for (const TrainingProcess& process : *node.processes) {
     if (!process.our_network || process.state == "Z" || carries_us(process)) continue;
     if (!process.env.known()) return "the environment of " + name_of(node, process) + " is unseen";
     if (node.host != master.node && meets_at_home(process)) continue;
-    const bool said = std::ranges::any_of(
-        process.argv, [&](const std::string& word) { return names(word, port); });
-    if (said) return name_of(node, process) + " has the port in its arguments";
-    for (const char* name : {"MASTER_PORT", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT"}) {
-      const std::string* value = variable(process, name);
-      if (value != nullptr && names(*value, port)) {
-        return name_of(node, process) + " has the port in its environment";
-      }
-    }
-    if (!says_another_port(process, port)) {
-      return name_of(node, process) + " may be about to use it";
-    }
+    const std::string objection = against(process, port);
+    if (!objection.empty()) return name_of(node, process) + objection;
   }
   return {};
 }
@@ -145,7 +154,7 @@ std::string node_objects(const NodeFacts& node, const Master& master) {
   if (!node.reached) return node.host + " was not reached";
   if (!node.processes.known()) return "the processes of " + node.host + " are unseen";
   if (!node.sockets.known()) return "the sockets of " + node.host + " are unseen";
-  const std::string objection = process_objects(node, master);
+  const std::string objection = process_objects(node, master, std::to_string(*master.port));
   return objection.empty() ? socket_objects(node, master) : objection;
 }
 

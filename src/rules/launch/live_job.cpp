@@ -119,7 +119,7 @@ std::vector<std::string> command_of(const TrainingProcess& process) {
   std::vector<std::string> words = {"env"};
   if (process.env.known()) {
     for (const auto& [name, value] : *process.env) {
-      if (name.starts_with("PET_")) words.push_back(name + "=" + value);
+      if (name.starts_with("PET_")) words.push_back(std::string(name).append("=").append(value));
     }
   }
   std::ranges::copy(process.argv, std::back_inserter(words));

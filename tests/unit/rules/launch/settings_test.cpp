@@ -202,6 +202,24 @@ const std::vector<Row> kRows = {
        torchrun_on(w, 1, {"--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"});
        torchrun_on(w, 1, {"--standalone"});
      }},
+    {"the same below srun and mpirun, whose programs number themselves",
+     [](World& w) {
+       w.process(0, {{"SLURM_PROCID", "0"},
+                     {"SLURM_JOB_NUM_NODES", "1"},
+                     {"MASTER_ADDR", "localhost"},
+                     {"MASTER_PORT", "29500"}});
+       w.process(1, {{"OMPI_COMM_WORLD_RANK", "0"},
+                     {"OMPI_COMM_WORLD_SIZE", "8"},
+                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "8"},
+                     {"MASTER_ADDR", "localhost"}});
+     }},
+    {"one Slurm job a node, which meet at an address",
+     [](World& w) {
+       for (const std::size_t node : {0U, 1U}) {
+         w.process(node, {{"SLURM_JOB_NUM_NODES", "1"}, {"MASTER_ADDR", "node0"}});
+       }
+     },
+     {"MASTER_ADDR=node0 (process node0 pid 100)"}},
     {"a job of one node beside one of two",
      [](World& w) {
        one_node_job(w, 0);
