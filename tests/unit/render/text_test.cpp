@@ -117,7 +117,7 @@ TEST_CASE("symbols by locale, colour on request, never a control character of ot
 TEST_CASE("interrupted says so") {
   Diagnosis diagnosis = sick();
   diagnosis.interrupted = true;
-  CHECK(has(printed(diagnosis, {}), "interrupted, so this is a part only"));
+  CHECK(has(printed(diagnosis, {}), "cut short by Ctrl-C or the budget, so this is a part only"));
 }
 
 }  // namespace
