@@ -37,6 +37,17 @@ void add_once(const Address& address, std::vector<Address>& all) {
   if (std::ranges::find(all, address) == all.end()) all.push_back(address);
 }
 
+// Where the name of a peer leads on this node: all that is known of one that nobody could reach,
+// and a full table keeps ssh out, too.
+void add_by_name(const NodeFacts& node, const std::string& peer, std::vector<Address>& all) {
+  if (const auto literal = Address::parse(peer)) add_once(*literal, all);
+  if (!node.names.known()) return;
+  for (const Resolution& row : *node.names) {
+    if (row.name != peer || !row.all.known()) continue;
+    for (const Address& address : *row.all) add_once(address, all);
+  }
+}
+
 // The addresses by which this node and others speak in this job.
 std::vector<Address> partners(const Case& c, const NodeFacts& node) {
   std::vector<Address> all;
@@ -52,6 +63,9 @@ std::vector<Address> partners(const Case& c, const NodeFacts& node) {
       const auto& source = source_of(dial);
       if (pair.to == node.host && pair.from != node.host && source) add_once(*source, all);
     }
+  }
+  for (const NodeFacts& peer : c.cluster.nodes) {
+    if (peer.host != node.host) add_by_name(node, peer.host, all);
   }
   return all;
 }

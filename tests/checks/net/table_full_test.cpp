@@ -23,7 +23,7 @@ void neighbours(World& w, std::int64_t count, std::int64_t most) {
 }
 
 // node0's partners: by what they announce and from where they dialled.
-std::string more_room() {
+std::string more_room(const std::vector<std::string>& peers) {
   std::string text =
       "sysctl -w net.netfilter.nf_conntrack_max=262144\n"
       "if [ \"$(sysctl -n net.netfilter.nf_conntrack_max)\" -lt 262144 ]; then  # a container\n"
@@ -32,9 +32,8 @@ std::string more_room() {
       "  nft add chain inet untracked out '{ type filter hook output priority -300; }'\n"
       "  nft add rule inet untracked in iif lo notrack\n"
       "  nft add rule inet untracked out oif lo notrack\n";
-  for (const char* peer :
-       {"10.20.0.11", "10.20.0.12", "10.20.0.13", "10.10.0.11", "10.10.0.12", "10.10.0.13"}) {
-    text += std::string("  nft add rule inet untracked in ip saddr ") + peer +
+  for (const std::string& peer : peers) {
+    text += "  nft add rule inet untracked in ip saddr " + peer +
             " notrack\n  nft add rule inet untracked out ip daddr " + peer + " notrack\n";
   }
   return text + "fi";
@@ -53,7 +52,8 @@ Verdict conntrack(Severity severity,
           .evidence = {"node0 net.netfilter.nf_conntrack_count: " + seen +
                        ", not room for new connections; sysctl "
                        "net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max"},
-          .fixes = {"node0: " + more_room()}};
+          .fixes = {"node0: " + more_room({"10.20.0.11", "10.20.0.12", "10.20.0.13", "10.10.0.11",
+                                           "10.10.0.12", "10.10.0.13"})}};
 }
 Verdict neighbour(Severity severity,
                   Certainty certainty,
@@ -87,6 +87,17 @@ const std::vector<CheckCase> cases = {
     {"no room, and nothing fails yet",
      [](World& w) { connections(w, 65000, 65536); },
      {conntrack(notice, likely, "is full (65000 of 65536)", "65000 of 65536")}},
+    {"no room, and nobody was reached: names lead to the peers",
+     [](World& w) {
+       connections(w, 65536, 65536);
+       w.cluster.pairs.clear();
+       w.cluster.predicted = {};
+     },
+     {[] {
+       Verdict made = conntrack(notice, likely, "is full (65536 of 65536)", "65536 of 65536");
+       made.fixes = {"node0: " + more_room({"10.10.0.11", "10.10.0.12", "10.10.0.13"})};
+       return made;
+     }()}},
     {"no room for neighbours",
      [](World& w) {
        neighbours(w, 1024, 1024);
