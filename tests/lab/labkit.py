@@ -114,7 +114,7 @@ class ServedRank:
             time.sleep(0.01)
         if self.poll() is None and "pid" in self.state:
             try:
-                os.kill(self.state["pid"], signal.SIGKILL)
+                os.kill(self.state["pid"], signal.SIGTERM)  # it ends when its rank has let go of all ports
             except ProcessLookupError:  # ended meanwhile
                 pass
 
@@ -194,18 +194,27 @@ class RunningJob:
         return None in codes and not any(codes)
 
     def kill(self):
-        """Ranks, their launchers and workers: everything that carries this job's tag."""
-        mark = ("DISTDOCTOR_LAB_JOB=%s\0" % self.tag).encode()
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open("/proc/%s/environ" % pid, "rb") as f:
-                    if mark in f.read() + b"\0":
-                        os.kill(int(pid), signal.SIGKILL)
-            except OSError:
-                continue
+        """Ranks, their launchers and workers: everything that carries this job's tag. Gone when this returns, since a
+        dying rank holds its ports for a while and the next job wants them."""
         for p in self.ranks.values():
             p.kill()
             p.wait()
+        end = time.monotonic() + 10
+        while self._kill_marked() and time.monotonic() < end:
+            time.sleep(0.02)
+
+    def _kill_marked(self):
+        mark, found = ("DISTDOCTOR_LAB_JOB=%s\0" % self.tag).encode(), False
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/environ" % pid, "rb") as f:
+                    if mark not in f.read() + b"\0":
+                        continue
+                found = True
+                os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                continue
+        return found
 
     def log(self):
         text = ""
