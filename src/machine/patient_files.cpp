@@ -72,8 +72,8 @@ void PatientFiles::dismiss() {
 
 Result<std::string> PatientFiles::read_head(const std::string& path, std::size_t limit) {
   const auto late = [&] {
-    return std::unexpected(Error{
-        .attempt = "read " + path, .reason = "no answer in time", .errno_value = ETIMEDOUT});
+    return std::unexpected(
+        Error{.attempt = "read " + path, .reason = "no answer in time", .errno_value = ETIMEDOUT});
   };
   if (given_up_ == kMostGivenUp) return late();
   if (!desk_) {

@@ -119,6 +119,9 @@ class Topology:
 
     def create(self):
         subprocess.run(["ip", "netns", "add", self.namespace], check=True)
+        # Nobody can bind the kernel's own link-local address while it still looks for doubles of it.
+        subprocess.run(["ip", "netns", "exec", self.namespace, "sysctl", "-qw", "net.ipv6.conf.all.accept_dad=0",
+                        "net.ipv6.conf.default.accept_dad=0"], check=True)
         ip(self.namespace, self.make, check=False)
         ip(FAR, self.far, check=False)
         ip(self.namespace, self.set_up, check=False)

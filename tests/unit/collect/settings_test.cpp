@@ -16,8 +16,8 @@ machine::CapturedMachine with_files() {
                           {"WANDB_API_KEY", "0123456789abcdef0123456789abcdef01234567"},
                           {"HOME", "/elsewhere"}};
   auto& files = captured.files;
-  files["/etc/passwd"].text = "ann:x:1000:1000::/home/ann:/bin/bash\n";
-  files["/home/ann/.nccl.conf"].text = "# mine\nNCCL_SOCKET_IFNAME=eth1\nNCCL_DEBUG=WARN\n";
+  files["/etc/passwd"].text = "ann:x:1000:1000::/users/ann:/bin/bash\n";
+  files["/users/ann/.nccl.conf"].text = "# mine\nNCCL_SOCKET_IFNAME=eth1\nNCCL_DEBUG=WARN\n";
   files["/elsewhere/.nccl.conf"].text = "NCCL_SOCKET_IFNAME=wrong\n";
   files["/etc/nccl.conf"].text =
       "NCCL_SOCKET_IFNAME=eth0\nNCCL_IB_HCA=mlx5\nNCCL_ALGO=Ring\nHF_TOKEN=hf_x\n";
@@ -40,7 +40,7 @@ TEST_CASE("settings: environment, even empty, over the user's file over the syst
   };
   check("NCCL_DEBUG", "INFO", Source::environment, "$NCCL_DEBUG");
   check("NCCL_ALGO", "", Source::environment, "$NCCL_ALGO");
-  check("NCCL_SOCKET_IFNAME", "eth1", Source::user_config, "/home/ann/.nccl.conf:2");
+  check("NCCL_SOCKET_IFNAME", "eth1", Source::user_config, "/users/ann/.nccl.conf:2");
   check("NCCL_IB_HCA", "mlx5", Source::system_config, "/etc/nccl.conf:2");
 }
 
