@@ -29,7 +29,7 @@ struct PatientFiles::Desk {
     while (true) {
       desk->changed.wait(lock, [&] { return desk->closed || desk->path; });
       if (desk->closed) return;
-      const auto path = *std::exchange(desk->path, std::nullopt);
+      const auto path = std::exchange(desk->path, std::nullopt).value_or("");
       const auto limit = desk->limit;
       lock.unlock();
       auto text = files->read_head(path, limit);

@@ -23,6 +23,8 @@ class PatientFiles {
   ~PatientFiles();
   PatientFiles(const PatientFiles&) = delete;
   PatientFiles& operator=(const PatientFiles&) = delete;
+  PatientFiles(PatientFiles&&) = delete;
+  PatientFiles& operator=(PatientFiles&&) = delete;
 
   // As FileTree::read_head.
   Result<std::string> read_head(const std::string& path, std::size_t limit);
