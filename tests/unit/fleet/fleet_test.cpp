@@ -134,7 +134,11 @@ TEST_CASE("Fleet: no figure for a time that nobody had") {
   const auto fleet = open_fleet({"hang"});
   const Ask ask = collect("hang", {"links"});
   const auto answers = fleet->ask({&ask, 1}, Deadline::after(milliseconds(1)));
-  CHECK(answers.at(0).why().text == "the budget was used up before it was asked");
+  // Either the agent was quick enough to say that it gave up, or nobody asked it.
+  const auto& answer = answers.at(0);
+  const Unknown why = answer.known() ? std::get<NodeFacts>(*answer).links.why() : answer.why();
+  CHECK(why.kind == Why::timed_out);
+  CHECK_MESSAGE(why.text.find_first_of("0123456789") == std::string::npos, why.text);
 }
 
 TEST_CASE("Fleet: agents that misbehave later cost only their own facts") {
