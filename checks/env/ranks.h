@@ -29,13 +29,6 @@ inline std::optional<int> number(std::string_view text) {
   return value;
 }
 
-inline std::optional<std::string> variable(const TrainingProcess& process,
-                                           const std::string& name) {
-  if (!process.env.known()) return std::nullopt;
-  const auto found = process.env->find(name);
-  return found == process.env->end() ? std::nullopt : std::optional(found->second);
-}
-
 inline std::optional<int> number(const TrainingProcess& process, const std::string& name) {
   const auto text = variable(process, name);
   return text ? number(*text) : std::nullopt;
@@ -201,7 +194,7 @@ inline std::vector<std::vector<Rank>> incomplete_jobs(const std::vector<Rank>& r
 
 inline bool is_a_peers(const ClusterFacts& cluster, const Address& address) {
   return address.loopback() || std::ranges::any_of(cluster.nodes, [&](const NodeFacts& node) {
-           return node.links.known() && find_address(*node.links, address).has_value();
+           return has_address(node, address);
          });
 }
 

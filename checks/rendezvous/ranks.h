@@ -11,13 +11,6 @@
 
 namespace distdoctor::checks {
 
-inline std::optional<std::string> variable(const TrainingProcess& process, const char* name) {
-  if (!process.env.known()) return std::nullopt;
-  const auto found = process.env->find(name);
-  if (found == process.env->end()) return std::nullopt;
-  return found->second;
-}
-
 inline std::string environ_command(int pid, std::string_view name) {
   return fmt::format("tr '\\0' '\\n' < /proc/{}/environ | grep ^{}=", pid, name);
 }

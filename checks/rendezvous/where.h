@@ -111,10 +111,6 @@ inline std::vector<View> views_of_master(const Case& c, Judge& judge) {
 
 // --- addresses ---
 
-inline bool has_address(const NodeFacts& node, const Address& address) {
-  return node.links.known() && find_address(*node.links, address).has_value();
-}
-
 inline bool all_links_seen(const ClusterFacts& cluster) {
   return std::ranges::all_of(cluster.nodes,
                              [](const NodeFacts& node) { return node.links.known(); });

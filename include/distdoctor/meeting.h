@@ -25,20 +25,10 @@ inline bool for_one_node(const Launch& launch) {
          (starts_ranks_of_a_node(launch) && launch.nnodes_max && *launch.nnodes_max <= 1);
 }
 
-namespace meeting_detail {
-
-inline std::string variable(const TrainingProcess& process, const char* name) {
-  if (!process.env.known()) return {};
-  const auto found = process.env->find(name);
-  return found == process.env->end() ? std::string() : found->second;
-}
-
-}  // namespace meeting_detail
-
 // Whether a worker's launcher says that its job needs no other node: torchrun and Open MPI count
 // the ranks that are here, Slurm the nodes (a program may go on from there, but not by loopback).
 inline bool alone_on_its_node(const TrainingProcess& process) {
-  const auto said = [&](const char* name) { return meeting_detail::variable(process, name); };
+  const auto said = [&](const char* name) { return variable(process, name).value_or(""); };
   const std::string size = said("WORLD_SIZE");
   const std::string master = said("MASTER_ADDR");
   if (said("GROUP_WORLD_SIZE") == "1") return true;
@@ -60,11 +50,11 @@ namespace meeting_detail {
 inline Leads by_address(const std::vector<NodeFacts>& nodes,
                         const NodeFacts& from,
                         const Address& address) {
-  const auto has = [&](const NodeFacts& node) {
-    return node.links.known() && find_address(*node.links, address).has_value();
-  };
-  if (address.loopback() || address.unspecified() || has(from)) return {from.host, true};
-  const auto owner = std::ranges::find_if(nodes, has);
+  if (address.loopback() || address.unspecified() || has_address(from, address)) {
+    return {from.host, true};
+  }
+  const auto owner = std::ranges::find_if(
+      nodes, [&](const NodeFacts& node) { return has_address(node, address); });
   return owner == nodes.end() ? Leads{address.text(), false} : Leads{owner->host, true};
 }
 

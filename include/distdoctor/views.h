@@ -57,6 +57,18 @@ inline std::optional<AddressOnLink> find_address(const std::vector<Link>& links,
   return std::nullopt;
 }
 
+inline bool has_address(const NodeFacts& node, const Address& address) {
+  return node.links.known() && find_address(*node.links, address).has_value();
+}
+
+// Of a process's environment; none where that is not known.
+inline std::optional<std::string> variable(const TrainingProcess& process,
+                                           const std::string& name) {
+  if (!process.env.known()) return std::nullopt;
+  const auto found = process.env->find(name);
+  return found == process.env->end() ? std::nullopt : std::optional(found->second);
+}
+
 // The setting in force on a node, or none.
 inline const Setting* find_setting(const Prediction& prediction, const std::string& name) {
   const auto found = prediction.settings.find(name);

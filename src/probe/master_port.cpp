@@ -1,5 +1,7 @@
 #include "probe/master_port.h"
 
+#include <distdoctor/views.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -29,11 +31,6 @@ std::string name_of(const NodeFacts& node, const TrainingProcess& process) {
 
 // --- what a process says of its port ---
 
-const std::string* variable(const TrainingProcess& process, const std::string& name) {
-  const auto found = process.env->find(name);
-  return found == process.env->end() ? nullptr : &found->second;
-}
-
 std::string with_underscores(std::string_view word) {
   std::string name(word);
   std::ranges::replace(name, '-', '_');
@@ -58,8 +55,7 @@ std::optional<std::string> flag(const TrainingProcess& process, std::string_view
     if (end < word.size()) return std::string(word.substr(end + 1));
     return i + 1 < argv.size() ? argv[i + 1] : "";
   }
-  const std::string* set = variable(process, "PET_" + upper_case(name));
-  return set == nullptr ? std::nullopt : std::optional(*set);
+  return variable(process, "PET_" + upper_case(name));
 }
 
 bool has_a_port(std::string_view endpoint) {
@@ -86,15 +82,15 @@ bool says_another_port(const TrainingProcess& process, std::string_view port) {
     return true;
   }
   const bool ranked = process.role == ProcessRole::worker || starts_anything(process);
-  if (ranked) return variable(process, "MASTER_PORT") != nullptr;
+  if (ranked) return variable(process, "MASTER_PORT").has_value();
   return port != "29500" && port != "29400";  // torch run.py, c10d_rendezvous_backend.py
 }
 
 // Its ranks meet on its own node, and that is not the master.
 bool meets_at_home(const TrainingProcess& process) {
   if (process.role == ProcessRole::worker) {
-    const std::string* host = variable(process, "MASTER_ADDR");
-    return host != nullptr && (*host == "127.0.0.1" || *host == "::1" || *host == "localhost");
+    const auto host = variable(process, "MASTER_ADDR");
+    return host && (*host == "127.0.0.1" || *host == "::1" || *host == "localhost");
   }
   if (process.role != ProcessRole::agent) return false;
   const bool alone = flag(process, "nnodes").value_or("1") == "1";
@@ -116,8 +112,8 @@ std::string against(const TrainingProcess& process, const std::string& port) {
       std::ranges::any_of(process.argv, [&](const std::string& word) { return names(word, port); });
   if (said) return " has the port in its arguments";
   for (const char* name : {"MASTER_PORT", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT"}) {
-    const std::string* value = variable(process, name);
-    if (value != nullptr && names(*value, port)) return " has the port in its environment";
+    const auto value = variable(process, name);
+    if (value && names(*value, port)) return " has the port in its environment";
   }
   return says_another_port(process, port) ? "" : " may be about to use it";
 }

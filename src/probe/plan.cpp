@@ -97,9 +97,7 @@ std::vector<std::size_t> targets_of(std::size_t i, std::size_t n, const PlanLimi
 // The peer that a packet to `address` from `from` is meant to reach.
 std::string owner_of(const ClusterFacts& cluster, const Address& address, const std::string& from) {
   if (address.loopback()) return from;
-  const auto has = [&](const NodeFacts& node) {
-    return node.links.known() && find_address(*node.links, address).has_value();
-  };
+  const auto has = [&](const NodeFacts& node) { return has_address(node, address); };
   const NodeFacts* master = find_node(cluster, cluster.predicted.master->node);
   if (master != nullptr && has(*master)) return master->host;
   const auto found = std::ranges::find_if(cluster.nodes, has);

@@ -44,7 +44,7 @@ std::string owner_of(const Address& address, const std::vector<NodeFacts>& nodes
   std::string owner;
   if (address.loopback()) return owner;
   for (const NodeFacts& node : nodes) {
-    if (!node.links.known() || !find_address(*node.links, address)) continue;
+    if (!has_address(node, address)) continue;
     if (!owner.empty()) return "";
     owner = node.host;
   }

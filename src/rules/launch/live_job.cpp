@@ -23,28 +23,21 @@ struct Seen {
 };
 using Processes = std::vector<Seen>;
 
-const std::string* variable(const TrainingProcess& process, const std::string& name) {
-  if (!process.env.known()) return nullptr;
-  const auto found = process.env->find(name);
-  return found == process.env->end() ? nullptr : &found->second;
-}
-
 std::string text_of(const TrainingProcess& process, const std::string& name) {
-  const std::string* value = variable(process, name);
-  return value == nullptr ? "" : *value;
+  return variable(process, name).value_or("");
 }
 
 std::string master_of(const TrainingProcess& process) {
-  const std::string* address = variable(process, "MASTER_ADDR");
-  const std::string* port = variable(process, "MASTER_PORT");
-  if (address == nullptr && port == nullptr) return {};
-  return (address != nullptr ? *address : "") + " " + (port != nullptr ? *port : "");
+  const auto address = variable(process, "MASTER_ADDR");
+  const auto port = variable(process, "MASTER_PORT");
+  if (!address && !port) return {};
+  return address.value_or("") + " " + port.value_or("");
 }
 
 bool another_job(const TrainingProcess& process, const Settings& known) {
   const auto said = known.find("MASTER_PORT");
-  const std::string* port = variable(process, "MASTER_PORT");
-  return said != known.end() && port != nullptr && *port != said->second.value;
+  const auto port = variable(process, "MASTER_PORT");
+  return said != known.end() && port && *port != said->second.value;
 }
 
 // An orphan that is alone is a rest; a shell that has ended leaves its whole job as orphans.
@@ -141,7 +134,7 @@ std::vector<LiveLaunch> launches_of(const Processes& all, bool several_nodes) {
       if (launch.kind == LauncherKind::python || launch.kind == LauncherKind::script) continue;
       if (several_nodes && for_one_node(launch)) continue;
       launch.origin = origin_of(seen);
-      launch.under_srun = variable(*seen.process, "SLURM_STEP_ID") != nullptr;
+      launch.under_srun = variable(*seen.process, "SLURM_STEP_ID").has_value();
       launches.push_back({std::move(launch), seen});
     }
   }
@@ -169,7 +162,8 @@ std::map<std::string, std::set<std::string>> complete_jobs(const std::vector<Liv
   }
   for (const LiveLaunch& live : all) {
     const auto job = jobs.find(job_of(live));
-    if (job != jobs.end() && std::ssize(job->second) < *live.launch.nnodes_max) jobs.erase(job);
+    if (job != jobs.end() && std::ssize(job->second) < live.launch.nnodes_max.value_or(0))
+      jobs.erase(job);
   }
   return jobs;
 }
@@ -203,11 +197,11 @@ std::vector<LiveLaunch> of_one_job(const std::vector<LiveLaunch>& all, const Pro
 std::optional<int> count_workers(const Processes& workers) {
   std::map<std::string, int> by_node;
   for (const Seen& seen : workers) {
-    const std::string* said = variable(*seen.process, "LOCAL_WORLD_SIZE");
-    if (said != nullptr) {
+    const auto said = variable(*seen.process, "LOCAL_WORLD_SIZE");
+    if (said) {
       if (const auto count = parse_int_within(*said, 1, 4096)) return count;
     }
-    if (variable(*seen.process, "RANK") != nullptr) ++by_node[seen.node->host];
+    if (variable(*seen.process, "RANK")) ++by_node[seen.node->host];
   }
   const auto most =
       std::ranges::max_element(by_node, {}, [](const auto& entry) { return entry.second; });
