@@ -22,11 +22,13 @@ class PacketSource {
 
   // The largest IP packet with DF that passes, up to `link_mtu`; 0: not even a tiny one.
   int largest(int link_mtu, std::chrono::nanoseconds round_trip, Deadline deadline);
+  // Around a datagram socket that is connected to the target.
+  PacketSource(Fd fd, const PathTarget& target, std::uint64_t stream);
+
   // Two rounds where the first lost any; `control` asks the sink what came.
   Result<Loss> loss(int packets, Stream& control, Deadline deadline);
 
  private:
-  PacketSource(Fd fd, const PathTarget& target, std::uint64_t stream);
   void send_size(int size);
   std::set<int> replies(Deadline deadline, int largest);
   std::vector<int> try_sizes(const std::vector<int>& sizes,

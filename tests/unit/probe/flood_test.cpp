@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace distdoctor::testing {
@@ -40,7 +41,7 @@ TEST_CASE("a full set does not wait for clients that it cannot take") {
   const std::size_t listeners = descriptors_of(set).size();
   const probe::Endpoint end(addr("127.0.0.1"), set.answer().ports.at(0));
   std::vector<Fd> clients;
-  for (int i = 0; i < 300 && descriptors_of(set).size() != 256; ++i) {
+  for (int i = 0; i < 256; ++i) {
     Fd& client = clients.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     REQUIRE(::connect(client.get(), end.get(), end.size()) == 0);
     std::vector<pollfd> all = descriptors_of(set);
@@ -84,6 +85,17 @@ class FakeFlood {
   Fd socket_;
   std::jthread thread_;
 };
+
+// Deaf by shutdown(2), a socket stays readable for ever: what the fastest flood does to poll(2).
+TEST_CASE("a socket that never runs dry does not hold the search beyond its deadline") {
+  std::array<int, 2> ends{};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0);
+  Fd deaf(ends[0]);
+  const Fd far(ends[1]);
+  REQUIRE(::shutdown(deaf.get(), SHUT_RD) == 0);
+  probe::PacketSource source(std::move(deaf), {.destination = addr("127.0.0.1")}, 1);
+  CHECK(source.largest(1500, milliseconds(1), Deadline::after(milliseconds(100))) < 1500);
+}
 
 TEST_CASE("a sink that floods replies does not hold the search beyond its deadline") {
   const FakeFlood flood;
