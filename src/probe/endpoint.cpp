@@ -15,7 +15,7 @@ namespace {
 // memcpy between sockaddr_storage and its kinds, since a cast would break the aliasing rules.
 template <class Kind>
 Kind as(const sockaddr_storage& storage) {
-  Kind kind;
+  Kind kind{};
   std::memcpy(&kind, &storage, sizeof kind);
   return kind;
 }

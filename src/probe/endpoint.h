@@ -19,11 +19,9 @@ class Endpoint {
   // A zone that names no interface here becomes 0, which the kernel refuses (EINVAL).
   Endpoint(const Address& address, std::uint16_t port);
 
-  [[nodiscard]] const sockaddr* get() const {
-    return static_cast<const sockaddr*>(static_cast<const void*>(&storage_));
-  }
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   // For calls that fill it in: accept, getsockname, recvfrom.
-  sockaddr* room() { return static_cast<sockaddr*>(static_cast<void*>(&storage_)); }
+  sockaddr* room() { return reinterpret_cast<sockaddr*>(&storage_); }
   [[nodiscard]] socklen_t size() const { return size_; }
   socklen_t* size_room() {
     size_ = sizeof storage_;

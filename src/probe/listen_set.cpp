@@ -87,7 +87,8 @@ void ListenSet::open_outside() {
 }
 
 void ListenSet::open_fixed() {
-  if (listen_on(*request_.port, false)) answer_.ports.push_back(*request_.port);
+  const auto port = request_.port;
+  if (port && listen_on(*port, false)) answer_.ports.push_back(*port);
 }
 
 void ListenSet::open_sinks() {

@@ -28,6 +28,8 @@ class ListenSet {
   ~ListenSet() { close("the agent ended"); }
   ListenSet(const ListenSet&) = delete;
   ListenSet& operator=(const ListenSet&) = delete;
+  ListenSet(ListenSet&&) = delete;
+  ListenSet& operator=(ListenSet&&) = delete;
 
   [[nodiscard]] ListenAnswer& answer() { return answer_; }
   [[nodiscard]] ReportAnswer& report() { return report_; }

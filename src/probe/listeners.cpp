@@ -28,7 +28,7 @@ struct Listeners::State {
   void dispatch(const std::vector<pollfd>& events);
   void drain_watch();
   void open_watch();
-  void nudge() { static_cast<void>(::eventfd_write(wake.get(), 1)); }
+  void nudge() const { static_cast<void>(::eventfd_write(wake.get(), 1)); }
 };
 
 void Listeners::State::serve() {
@@ -112,7 +112,8 @@ ReportAnswer Listeners::report(const ReportRequest& request) {
   ListenSet& set = *found->second;
   ReportAnswer report = set.report();
   report.watching = set.answer().watching;
-  if (report.watching.empty() && state_->watch && state_->watch->lost_some()) {
+  auto& watch = state_->watch;
+  if (report.watching.empty() && watch && watch->lost_some()) {
     report.watching = "the kernel left packets out";
   }
   state_->sets.erase(found);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -118,40 +119,40 @@ std::string against(const TrainingProcess& process, const std::string& port) {
   return says_another_port(process, port) ? "" : " may be about to use it";
 }
 
-std::string process_objects(const NodeFacts& node, const Master& master, const std::string& port) {
+std::string process_objects(const NodeFacts& node, bool is_master, const std::string& port) {
   for (const TrainingProcess& process : *node.processes) {
     if (!process.our_network || process.state == "Z" || carries_us(process)) continue;
     if (!process.env.known()) return "the environment of " + name_of(node, process) + " is unseen";
-    if (node.host != master.node && meets_at_home(process)) continue;
+    if (!is_master && meets_at_home(process)) continue;
     const std::string objection = against(process, port);
     if (!objection.empty()) return name_of(node, process) + objection;
   }
   return {};
 }
 
-std::string socket_objects(const NodeFacts& node, const Master& master) {
+std::string socket_objects(const NodeFacts& node, bool is_master, std::uint16_t port) {
   const SocketFacts& sockets = *node.sockets;
   if (sockets.truncated) return "not all sockets of " + node.host + " were seen";
-  const bool listens = std::ranges::find(sockets.listeners, *master.port, &Listener::port) !=
-                       sockets.listeners.end();
-  if (listens && node.host == master.node) return "something listens on it already";
+  const bool listens =
+      std::ranges::find(sockets.listeners, port, &Listener::port) != sockets.listeners.end();
+  if (listens && is_master) return "something listens on it already";
   for (const Connection& row : sockets.connections) {
-    if (row.state == TcpState::syn_sent && row.remote_port == *master.port) {
+    if (row.state == TcpState::syn_sent && row.remote_port == port) {
       return "somebody on " + node.host + " is connecting to it";
     }
-    if (node.host == master.node && row.local_port == *master.port) {
+    if (is_master && row.local_port == port) {
       return "a connection uses it already";
     }
   }
   return {};
 }
 
-std::string node_objects(const NodeFacts& node, const Master& master) {
+std::string node_objects(const NodeFacts& node, bool is_master, std::uint16_t port) {
   if (!node.reached) return node.host + " was not reached";
   if (!node.processes.known()) return "the processes of " + node.host + " are unseen";
   if (!node.sockets.known()) return "the sockets of " + node.host + " are unseen";
-  const std::string objection = process_objects(node, master, std::to_string(*master.port));
-  return objection.empty() ? socket_objects(node, master) : objection;
+  const std::string objection = process_objects(node, is_master, std::to_string(port));
+  return objection.empty() ? socket_objects(node, is_master, port) : objection;
 }
 
 }  // namespace
@@ -160,7 +161,10 @@ std::string why_not_bind(const ClusterFacts& cluster, const Master& master) {
   if (!master.port) return "no port is known";
   if (master.node.empty()) return "no peer has the address";
   for (const NodeFacts& node : cluster.nodes) {
-    if (auto objection = node_objects(node, master); !objection.empty()) return objection;
+    const bool is_master = node.host == master.node;
+    if (auto objection = node_objects(node, is_master, *master.port); !objection.empty()) {
+      return objection;
+    }
   }
   return {};
 }

@@ -135,7 +135,7 @@ int PacketSource::send_round(int packets, std::uint8_t round, Deadline deadline)
 Result<int> PacketSource::received(int sent,
                                    std::uint8_t round,
                                    Stream& control,
-                                   Deadline deadline) {
+                                   Deadline deadline) const {
   int got = 0;
   for (int i = 0; i < 3; ++i) {  // late ones are not lost
     std::this_thread::sleep_for(deadline.capped(kSettle * (i + 1)).remaining());

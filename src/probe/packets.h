@@ -35,7 +35,7 @@ class PacketSource {
                              std::chrono::nanoseconds patience,
                              Deadline deadline);
   int send_round(int packets, std::uint8_t round, Deadline deadline);
-  Result<int> received(int sent, std::uint8_t round, Stream& control, Deadline deadline);
+  Result<int> received(int sent, std::uint8_t round, Stream& control, Deadline deadline) const;
 
   Fd fd_;
   std::uint64_t nonce_;

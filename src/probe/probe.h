@@ -19,6 +19,8 @@ class Listeners {
   ~Listeners();
   Listeners(const Listeners&) = delete;
   Listeners& operator=(const Listeners&) = delete;
+  Listeners(Listeners&&) = delete;
+  Listeners& operator=(Listeners&&) = delete;
   ListenAnswer open(const ListenRequest& request);  // returns once all are listening
   ReportAnswer report(const ReportRequest& request);
 

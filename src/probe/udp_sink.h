@@ -33,6 +33,8 @@ class UdpSink {
   ~UdpSink();
   UdpSink(const UdpSink&) = delete;
   UdpSink& operator=(const UdpSink&) = delete;
+  UdpSink(UdpSink&&) = delete;
+  UdpSink& operator=(UdpSink&&) = delete;
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   Counted counted(std::uint64_t stream, std::uint8_t round);
