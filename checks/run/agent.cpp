@@ -54,7 +54,12 @@ std::vector<std::string> late_facts(const NodeFacts& node) {
   add_if_late("devices", node.devices, late);
   add_if_late("processes", node.processes, late);
   add_if_late("settings", node.settings, late);
+  add_if_late("nccl_config", node.nccl_config, late);
   add_if_late("nccl_library", node.nccl_library, late);
+  add_if_late("pci", node.pci, late);
+  add_if_late("rdma", node.rdma, late);
+  add_if_late("gpu", node.gpu, late);
+  add_if_late("kernel_log", node.kernel_log, late);
   return late;
 }
 

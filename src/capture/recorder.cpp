@@ -86,6 +86,16 @@ class NotingTree : public machine::FileTree {
     note(path, used, [&](machine::CapturedFile& file) { file.in_use = *used; });
     return used;
   }
+  [[nodiscard]] Result<void> may_use(std::string_view path) const override {
+    auto allowed = files_->may_use(path);
+    note(path, allowed, [](machine::CapturedFile& /*file*/) {});
+    return allowed;
+  }
+  [[nodiscard]] Result<void> try_open(std::string_view path) const override {
+    auto opened = files_->try_open(path);
+    note(path, opened, [](machine::CapturedFile& /*file*/) {});
+    return opened;
+  }
   [[nodiscard]] Result<machine::FileSystem> file_system(std::string_view path) const override {
     auto about = files_->file_system(path);
     if (about) {
@@ -164,6 +174,9 @@ class Recorder::Noting : public machine::Machine {
       if (answer) captured.routes_to[machine::route_key(destination, source)] = *answer;
     });
     return answer;
+  }
+  [[nodiscard]] Result<std::string> kernel_log() const override {
+    return note(&CapturedMachine::kernel_log, machine_.kernel_log());
   }
   [[nodiscard]] Result<machine::ChildOutput> run(const machine::Child& child,
                                                  Deadline deadline) const override {

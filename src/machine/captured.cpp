@@ -61,6 +61,10 @@ class CapturedDoors : public Machine {
     return failure("find the route to " + destination.text(), "it was not captured");
   }
 
+  [[nodiscard]] Result<std::string> kernel_log() const override {
+    return answered(captured_.kernel_log, "kernel log");
+  }
+
   [[nodiscard]] Result<ChildOutput> run(const Child& child, Deadline /*deadline*/) const override {
     const auto command = join(child.argv, " ");
     const auto found = captured_.children.find(command);

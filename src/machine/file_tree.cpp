@@ -178,4 +178,17 @@ Result<bool> RootTree::in_use(std::string_view path) const {
   return false;
 }
 
+// By /proc/self/fd: kernels before 5.8 know no faccessat2(2) and its AT_EMPTY_PATH.
+Result<void> RootTree::may_use(std::string_view path) const {
+  DD_TRY(const auto fd, open_path(path, O_PATH));
+  const auto same = "/proc/self/fd/" + std::to_string(fd.get());
+  if (::access(same.c_str(), R_OK | W_OK) != 0) return std::unexpected(errno_error("use", path));
+  return {};
+}
+
+Result<void> RootTree::try_open(std::string_view path) const {
+  DD_TRY(open_path(path, O_RDWR));
+  return {};
+}
+
 }  // namespace distdoctor::machine

@@ -55,6 +55,12 @@ class FileTree {
   // the file's owner or root. The lease is given back at once.
   [[nodiscard]] virtual Result<bool> in_use(std::string_view path) const = 0;
 
+  // Whether access(2) lets us read and write it; a device is not opened for that.
+  [[nodiscard]] virtual Result<void> may_use(std::string_view path) const = 0;
+  // Opens it for reading and writing and closes it at once: what a device cgroup forbids shows only
+  // so. Only for devices that do nothing when they are opened.
+  [[nodiscard]] virtual Result<void> try_open(std::string_view path) const = 0;
+
   // The whole file; more than `limit` bytes are EFBIG.
   [[nodiscard]] Result<std::string> read(std::string_view path,
                                          std::size_t limit = kMostFileBytes) const;
@@ -77,6 +83,8 @@ class RootTree : public FileTree {
   [[nodiscard]] Result<FileInfo> info(std::string_view path) const override;
   [[nodiscard]] Result<FileSystem> file_system(std::string_view path) const override;
   [[nodiscard]] Result<bool> in_use(std::string_view path) const override;
+  [[nodiscard]] Result<void> may_use(std::string_view path) const override;
+  [[nodiscard]] Result<void> try_open(std::string_view path) const override;
 
  private:
   RootTree(Fd root, bool whole) : root_(std::move(root)), whole_(whole) {}

@@ -3,6 +3,7 @@
 #include "machine/route_rows.h"
 #include "machine/socket_rows.h"
 
+#include <sys/klog.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -57,6 +58,18 @@ auto settled(Ask ask) {
   return result;
 }
 
+Result<std::string> read_kernel_log() {
+  constexpr int kReadAll = 3;  // SYSLOG_ACTION_READ_ALL; leaves the buffer as it is
+  constexpr int kSize = 10;    // SYSLOG_ACTION_SIZE_BUFFER
+  const int size = ::klogctl(kSize, nullptr, 0);
+  if (size < 0) return std::unexpected(errno_error("syslog", "the size of the kernel log"));
+  std::string text(static_cast<std::size_t>(size), '\0');
+  const int length = ::klogctl(kReadAll, text.data(), size);
+  if (length < 0) return std::unexpected(errno_error("syslog", "the kernel log"));
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
 class LiveMachine : public Machine {
  public:
   explicit LiveMachine(std::unique_ptr<FileTree> files)
@@ -102,6 +115,7 @@ class LiveMachine : public Machine {
                                              const std::optional<Address>& source) const override {
     return ask_route_to(destination, source);
   }
+  [[nodiscard]] Result<std::string> kernel_log() const override { return read_kernel_log(); }
   [[nodiscard]] Result<ChildOutput> run(const Child& child, Deadline deadline) const override {
     return run_child(child, deadline);
   }

@@ -67,6 +67,10 @@ class Machine {
   [[nodiscard]] virtual Result<RouteAnswer> route_to(
       const Address& destination, const std::optional<Address>& source) const = 0;
 
+  // The kernel's ring buffer as it stands, "<6>[   12.345678] text" a line. Denied without
+  // CAP_SYSLOG where kernel.dmesg_restrict is 1.
+  [[nodiscard]] virtual Result<std::string> kernel_log() const = 0;
+
   [[nodiscard]] virtual Result<ChildOutput> run(const Child& child, Deadline deadline) const = 0;
 
   // Read at the first call and kept: for a fresh look make another Machine, which costs nothing.

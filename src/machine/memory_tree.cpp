@@ -138,4 +138,13 @@ Result<bool> MemoryTree::in_use(std::string_view path) const {
   return found->in_use;
 }
 
+Result<void> MemoryTree::may_use(std::string_view path) const {
+  DD_TRY(file(path));
+  return {};
+}
+
+Result<void> MemoryTree::try_open(std::string_view path) const {
+  return may_use(path);
+}
+
 }  // namespace distdoctor::machine

@@ -26,6 +26,8 @@ class MemoryTree : public FileTree {
   [[nodiscard]] Result<FileInfo> info(std::string_view path) const override;
   [[nodiscard]] Result<FileSystem> file_system(std::string_view path) const override;
   [[nodiscard]] Result<bool> in_use(std::string_view path) const override;
+  [[nodiscard]] Result<void> may_use(std::string_view path) const override;
+  [[nodiscard]] Result<void> try_open(std::string_view path) const override;
 
  private:
   // The path without symbolic links; the last part stays one when `last` is false.

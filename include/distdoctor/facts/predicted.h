@@ -37,6 +37,36 @@ struct NcclChoice {
   bool operator==(const NcclChoice&) const = default;
 };
 
+// An RDMA port that NCCL's NET/IB would use (net_ib.cc ncclIbInit).
+struct HcaChoice {
+  std::string device = {};
+  int port = 1;
+  bool roce = false;
+  std::optional<int> gid_index = {};  // of RoCE; none: no GID of the port would do
+  bool operator==(const HcaChoice&) const = default;
+};
+
+enum class HcaPassed : std::uint8_t { filtered, not_active, not_usable, too_many };
+template <>
+struct EnumNames<HcaPassed> {
+  // by NCCL_IB_HCA; by its state or link layer; no device node to open; beyond NCCL's table
+  static constexpr std::string_view values[] = {"filtered", "not active", "not usable", "too many"};
+};
+
+struct HcaLeftOut {
+  std::string device = {};
+  int port = 1;
+  HcaPassed why = HcaPassed::filtered;
+  bool operator==(const HcaLeftOut&) const = default;
+};
+
+struct NcclHcas {
+  std::vector<HcaChoice> used = {};  // in NCCL's order; empty: NCCL falls back to sockets
+  std::vector<HcaLeftOut> left_out = {};
+  std::string disabled_by = {};  // "NCCL_IB_DISABLE", "NCCL_NET", or empty
+  bool operator==(const NcclHcas&) const = default;
+};
+
 // Why Gloo takes its address (tcp/device.cc): decides which mending makes sense.
 enum class GlooReason : std::uint8_t { variable, hostname, fallback };
 template <>
@@ -60,6 +90,7 @@ struct Prediction {
   Observed<NcclChoice> nccl = {};
   std::vector<NcclChoice> nccl_others = {};
   bool nccl_version_known = false;
+  Observed<NcclHcas> hcas = {};
   Observed<GlooChoice> gloo = {};
   // torchrun's c10d: does this node take the endpoint for itself and host the store?
   Observed<bool> hosts_endpoint = {};
@@ -104,6 +135,25 @@ void fields(V& v, T& x) {
   v("net_socket", x.net_socket);
   v("net_socket_error", x.net_socket_error);
 }
+template <class V, Is<HcaChoice> T>
+void fields(V& v, T& x) {
+  v("device", x.device);
+  v("port", x.port);
+  v("roce", x.roce);
+  v("gid_index", x.gid_index);
+}
+template <class V, Is<HcaLeftOut> T>
+void fields(V& v, T& x) {
+  v("device", x.device);
+  v("port", x.port);
+  v("why", x.why);
+}
+template <class V, Is<NcclHcas> T>
+void fields(V& v, T& x) {
+  v("used", x.used);
+  v("left_out", x.left_out);
+  v("disabled_by", x.disabled_by);
+}
 template <class V, Is<GlooChoice> T>
 void fields(V& v, T& x) {
   v("devices", x.devices);
@@ -117,6 +167,7 @@ void fields(V& v, T& x) {
   v("nccl", x.nccl);
   v("nccl_others", x.nccl_others);
   v("nccl_version_known", x.nccl_version_known);
+  v("hcas", x.hcas);
   v("gloo", x.gloo);
   v("hosts_endpoint", x.hosts_endpoint);
 }

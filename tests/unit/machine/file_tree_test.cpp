@@ -168,6 +168,18 @@ TEST_CASE("whether somebody has a file open, on tmpfs too") {
   ::unlink(segment.c_str());
 }
 
+TEST_CASE("whether a device may be used, and whether it opens") {
+  const auto tree = RootTree::open("/").value();
+  CHECK(tree->may_use("/dev/null").has_value());
+  CHECK(tree->try_open("/dev/null").has_value());
+  CHECK(error_of(tree->may_use("/dev/nothing")) == ENOENT);
+  CHECK(error_of(tree->try_open("/dev/nothing")) == ENOENT);
+  CHECK(error_of(tree->try_open("/dev")) == EISDIR);
+  const distdoctor::machine::MemoryTree memory({{"/dev/a", {}}, {"/dev/b", {.error = EPERM}}}, {});
+  CHECK(memory.may_use("/dev/a").has_value());
+  CHECK(error_of(memory.try_open("/dev/b")) == EPERM);
+}
+
 TEST_CASE("a root that is not there") {
   CHECK(error_of(RootTree::open("/nothing/here")) == ENOENT);
 }
