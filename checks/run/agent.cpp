@@ -60,6 +60,7 @@ std::vector<std::string> late_facts(const NodeFacts& node) {
   add_if_late("rdma", node.rdma, late);
   add_if_late("gpu", node.gpu, late);
   add_if_late("kernel_log", node.kernel_log, late);
+  add_if_late("firewall", node.firewall, late);
   return late;
 }
 
