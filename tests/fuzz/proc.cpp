@@ -2,6 +2,7 @@
 #include "collect/accounts.h"
 #include "collect/identity.h"
 #include "collect/kernel.h"
+#include "collect/libraries.h"
 #include "collect/names.h"
 #include "collect/nccl_library.h"
 #include "collect/network.h"
