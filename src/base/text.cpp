@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include "base/utf8.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,40 +14,6 @@ namespace distdoctor {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\n\v\f\r";
-
-struct Decoded {
-  char32_t point = 0;
-  std::size_t bytes = 0;  // 0: not UTF-8
-};
-
-unsigned char byte_at(std::string_view text, std::size_t index) {
-  return static_cast<unsigned char>(text[index]);
-}
-
-// How many bytes the lead byte announces, 0 for none that may lead.
-std::size_t announced(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead < 0xc2) return 0;
-  if (lead < 0xe0) return 2;
-  if (lead < 0xf0) return 3;
-  return lead < 0xf5 ? 4 : 0;
-}
-
-// RFC 3629: shortest form only, no surrogates, nothing above U+10FFFF.
-Decoded decode(std::string_view text) {
-  const std::size_t bytes = announced(byte_at(text, 0));
-  if (bytes == 0 || bytes > text.size()) return {};
-  if (bytes == 1) return {byte_at(text, 0), 1};
-  char32_t point = byte_at(text, 0) & (0x7fU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte_at(text, i) & 0xc0U) != 0x80U) return {};
-    point = (point << 6U) | (byte_at(text, i) & 0x3fU);
-  }
-  constexpr std::array<char32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = point >= 0xd800 && point <= 0xdfff;
-  if (point < kSmallest.at(bytes) || surrogate || point > 0x10ffff) return {};
-  return {point, bytes};
-}
 
 // Line and paragraph separators, and what reorders or hides text (UAX #9).
 bool deceives(char32_t point) {
@@ -156,9 +124,10 @@ std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const Decoded next = decode(text);
+    const DecodedPoint next = decode_utf8(text);
     if (next.bytes == 0) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte_at(text, 0));
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}",
+                     static_cast<unsigned char>(text.front()));
       text.remove_prefix(1);
       continue;
     }
@@ -172,7 +141,7 @@ std::string shortened(std::string_view text, std::size_t limit) {
   constexpr std::string_view kDots = "...";
   if (text.size() <= limit) return std::string(text);
   std::size_t keep = limit > kDots.size() ? limit - kDots.size() : 0;
-  while (keep > 0 && (byte_at(text, keep) & 0xc0U) == 0x80U) --keep;
+  while (keep > 0 && (static_cast<unsigned char>(text[keep]) & 0xc0U) == 0x80U) --keep;
   return std::string(text.substr(0, keep)).append(kDots.substr(0, std::min(limit, kDots.size())));
 }
 

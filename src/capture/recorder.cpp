@@ -1,8 +1,10 @@
 #include "base/secrets.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "capture/capture.h"
 #include "capture/redact.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -29,6 +31,14 @@ class Notes {
   CapturedMachine captured_;
 };
 
+// A longer read of a file knows all that a shorter one does.
+void keep(std::string bytes, machine::CapturedFile& file) {
+  if (bytes.size() <= std::max(file.text.size(), file.hex.size() / 2)) return;
+  const bool text = is_utf8(bytes);
+  file.hex = text ? "" : to_hex(bytes);
+  file.text = text ? std::move(bytes) : "";
+}
+
 class NotingTree : public machine::FileTree {
  public:
   NotingTree(std::shared_ptr<const machine::FileTree> files, std::shared_ptr<Notes> notes)
@@ -37,10 +47,7 @@ class NotingTree : public machine::FileTree {
   [[nodiscard]] Result<std::string> read_head(std::string_view path,
                                               std::size_t limit) const override {
     auto text = files_->read_head(path, limit);
-    note(path, text, [&](machine::CapturedFile& file) {
-      auto kept = redacted(path, *text);
-      if (kept.size() > file.text.size()) file.text = std::move(kept);
-    });
+    note(path, text, [&](machine::CapturedFile& file) { keep(redacted(path, *text), file); });
     return text;
   }
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view folder) const override {

@@ -41,6 +41,7 @@ struct ChildOutput {
 
 struct CapturedFile {
   std::string text = {};
+  std::string hex = {};   // of a file that is no UTF-8: all its bytes; then `text` is empty
   std::string link = {};  // of a symbolic link; then the rest is empty
   int error = 0;          // the errno that reading it gave
   std::int64_t size = 0;  // 0: that of the text
@@ -101,6 +102,7 @@ void fields(V& v, T& x) {
 template <class V, Is<CapturedFile> T>
 void fields(V& v, T& x) {
   v("text", x.text);
+  v("hex", x.hex);
   v("link", x.link);
   v("error", x.error);
   v("size", x.size);

@@ -1,6 +1,7 @@
 #include "machine/memory_tree.h"
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +23,10 @@ void add_parts(std::deque<std::string>& parts, std::string_view path) {
     if (!part.empty() && part != ".") added.emplace_back(part);
   }
   parts.insert(parts.begin(), added.begin(), added.end());
+}
+
+std::string content(const CapturedFile& file) {
+  return file.hex.empty() ? file.text : from_hex(file.hex).value_or("");
 }
 
 }  // namespace
@@ -71,7 +76,7 @@ Result<const CapturedFile*> MemoryTree::file(std::string_view path) const {
 
 Result<std::string> MemoryTree::read_head(std::string_view path, std::size_t limit) const {
   DD_TRY(const auto* found, file(path));
-  return found->text.substr(0, limit);
+  return content(*found).substr(0, limit);
 }
 
 Result<std::vector<std::string>> MemoryTree::list(std::string_view folder) const {
@@ -122,7 +127,7 @@ Result<FileInfo> MemoryTree::info(std::string_view path) const {
     return std::unexpected(errno_error("open", path, ENOENT));
   }
   const auto& file = found->second;
-  const auto length = static_cast<std::int64_t>(file.text.size());
+  const auto length = static_cast<std::int64_t>(content(file).size());
   return FileInfo{
       .size = file.size != 0 ? file.size : length, .modified_s = file.modified_s, .uid = file.uid};
 }

@@ -72,6 +72,21 @@ TEST_CASE("a recorder notes what was asked, and nothing that must not leave a pr
   CHECK(notes.routes_to == small_machine().routes_to);
 }
 
+TEST_CASE("a file that is no text is kept byte by byte") {
+  machine::CapturedMachine before;
+  before.files["/sys/config"].text = std::string("\xde\x10\0\xff", 4);
+  const auto original = machine::Machine::captured(before);
+  Recorder recorder(*original);
+  CHECK(recorder.machine().files().read_head("/sys/config", 2).has_value());
+  CHECK(recorder.machine().files().read("/sys/config").has_value());
+  CHECK(recorder.notes().files.at("/sys/config").hex == "de1000ff");
+  const auto again = read(write(recorder.notes()), "node0.json");
+  REQUIRE(again.has_value());
+  const auto machine = machine::Machine::captured(*again);
+  CHECK(machine->files().read("/sys/config").value() == before.files["/sys/config"].text);
+  CHECK(machine->files().info("/sys/config")->size == 4);
+}
+
 TEST_CASE("what of a file is kept") {
   CHECK(redacted("/proc/7/cmdline", std::string_view("x\0--token\0s3cret\0", 17)) ==
         std::string("x\0--token\0***\0", 14));
