@@ -27,6 +27,9 @@ constexpr std::array kCollectors = {
     Collector{"processes", collect_processes, give_up<&NodeFacts::processes>},
     Collector{"settings", collect_settings, give_up<&NodeFacts::settings>},
     Collector{"nccl_library", collect_nccl_library, give_up<&NodeFacts::nccl_library>},
+    Collector{"pci", collect_pci, give_up<&NodeFacts::pci>},
+    Collector{"gpu", collect_gpu, give_up<&NodeFacts::gpu>},
+    Collector{"kernel_log", collect_kernel_log, give_up<&NodeFacts::kernel_log>},
 };
 
 }  // namespace

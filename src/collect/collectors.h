@@ -24,5 +24,8 @@ void collect_settings(machine::Machine& machine, const CollectRequest& request, 
 void collect_nccl_library(machine::Machine& machine,
                           const CollectRequest& request,
                           NodeFacts& node);
+void collect_pci(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_gpu(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_kernel_log(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 
 }  // namespace distdoctor::collect

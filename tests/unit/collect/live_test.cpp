@@ -158,6 +158,9 @@ TEST_CASE("all collectors of this machine, each in a thread of its own, know the
   CHECK(node.processes.known());
   CHECK(node.settings.known());
   CHECK(node.nccl_library.known());
+  CHECK(node.pci.known());
+  CHECK(node.gpu.known());
+  CHECK((node.kernel_log.known() || node.kernel_log.why().kind == Why::denied));
 }
 
 TEST_CASE("a collector that is given up leaves its reason, and nothing else") {
