@@ -128,7 +128,8 @@ bool all_seen(const Case& c) {
   return std::ranges::all_of(c.cluster.nodes, [](const NodeFacts& node) {
     return node.processes.known() &&
            std::ranges::all_of(*node.processes, [](const TrainingProcess& process) {
-             return process.role != ProcessRole::worker || process.env.known();
+             return process.role != ProcessRole::worker ||
+                    (process.our_network && process.env.known());
            });
   });
 }

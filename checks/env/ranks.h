@@ -85,13 +85,14 @@ inline bool inherited(const std::vector<TrainingProcess>& all, const TrainingPro
   return false;
 }
 
+// Ranks of another network namespace, a container's, are left out: its 127.0.0.1 is not ours.
 inline void add_ranks(const std::vector<NodeFacts>& nodes,
                       const NodeFacts& node,
                       std::vector<Rank>& ranks) {
   for (const TrainingProcess& process : *node.processes) {
     const auto rank = number(process, "RANK");
-    if (process.role != ProcessRole::worker || !rank || process.state == "Z" ||
-        inherited(*node.processes, process)) {
+    if (process.role != ProcessRole::worker || !process.our_network || !rank ||
+        process.state == "Z" || inherited(*node.processes, process)) {
       continue;
     }
     const auto master = variable(process, "MASTER_ADDR");

@@ -105,7 +105,8 @@ std::optional<Member> rank_member(const NodeFacts& node, const TrainingProcess& 
   const auto size = number_in(variable(process, "WORLD_SIZE").value_or(""));
   const auto addr = variable(process, "MASTER_ADDR");
   const auto port = variable(process, "MASTER_PORT");
-  if (process.role != ProcessRole::worker || !rank || !size || !addr || !port) return std::nullopt;
+  const bool worker = process.role == ProcessRole::worker && process.our_network;
+  if (!worker || !rank || !size || !addr || !port) return std::nullopt;
   return Member{.node = &node,
                 .who = fmt::format("pid {} (rank {})", process.pid, *rank),
                 .pid = process.pid,

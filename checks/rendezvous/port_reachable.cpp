@@ -244,8 +244,8 @@ std::optional<Rank> longest_waiting(const Case& c, const NodeFacts& master) {
 const TrainingProcess* host_of(const NodeFacts& master) {
   if (!master.processes.known()) return nullptr;
   const auto found = std::ranges::find_if(*master.processes, [](const TrainingProcess& process) {
-    return process.role == ProcessRole::agent ||
-           (process.role == ProcessRole::worker && variable(process, "RANK") == "0");
+    const bool rank_zero = process.role == ProcessRole::worker && variable(process, "RANK") == "0";
+    return process.our_network && (process.role == ProcessRole::agent || rank_zero);
   });
   return found == master.processes->end() ? nullptr : &*found;
 }

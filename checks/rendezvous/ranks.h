@@ -35,8 +35,9 @@ inline std::vector<Rank> ranks_at(const ClusterFacts& cluster, std::uint16_t por
   for (const NodeFacts& node : cluster.nodes) {
     if (!node.processes.known()) continue;
     for (const TrainingProcess& process : *node.processes) {
+      const bool worker = process.role == ProcessRole::worker && process.our_network;
       const bool at_port = variable(process, "MASTER_PORT") == fmt::to_string(port);
-      if (process.role == ProcessRole::worker && at_port) ranks.push_back({&node, &process});
+      if (worker && at_port) ranks.push_back({&node, &process});
     }
   }
   return ranks;

@@ -53,7 +53,7 @@ Processes alive(const std::vector<NodeFacts>& nodes, const Settings& known) {
   for (const NodeFacts& node : nodes) {
     if (!node.processes.known()) continue;
     for (const TrainingProcess& process : *node.processes) {
-      if (process.state == "Z" || another_job(process, known)) continue;
+      if (!process.our_network || process.state == "Z" || another_job(process, known)) continue;
       all.push_back({&node, &process, master_of(process)});
     }
   }
@@ -216,7 +216,8 @@ bool job_of_one_node(const NodeFacts& node, const TrainingProcess& process) {
   const std::string run = text_of(process, "TORCHELASTIC_RUN_ID");
   Processes same;
   for (const TrainingProcess& other : *node.processes) {
-    const bool living = other.role == ProcessRole::worker && other.state != "Z";
+    const bool living =
+        other.role == ProcessRole::worker && other.state != "Z" && other.our_network;
     if (living && other.uid == process.uid && master_of(other) == master &&
         text_of(other, "TORCHELASTIC_RUN_ID") == run) {
       same.push_back({&node, &other, master});

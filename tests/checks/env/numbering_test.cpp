@@ -229,6 +229,17 @@ const std::vector<CheckCase> cases = {
        w.node(3).processes = std::vector<TrainingProcess>{};
      },
      {missing("of 4 ranks 3 run on the named nodes; missing: 3", {"0", "1", "2", "none"})}},
+    {"near miss: a container with a network of its own has a job of the same numbers",
+     [](World& w) {
+       run_job(w);
+       add_rank(w, 1, {{"RANK", "1"}});
+       change_process(w, 1, 1, [](TrainingProcess& process) { process.our_network = false; });
+     }},
+    {"near miss: the missing rank may be the one in a container",
+     [](World& w) {
+       run_job(w);
+       change_process(w, 3, 0, [](TrainingProcess& process) { process.our_network = false; });
+     }},
     {"near miss: the job goes on at a machine that is no peer",
      [](World& w) {
        run_job(w, {{"WORLD_SIZE", "5"}});

@@ -171,6 +171,12 @@ const std::vector<CheckCase> cases = {
        add_rank(w, 0, 0);
        add_rank(w, 1, 1, {{"MASTER_PORT", "29501"}, {"WORLD_SIZE", "2"}});
      }},
+    {"near miss: a container with a network of its own",
+     [](World& w) {
+       four_ranks(w);
+       add_rank(w, 3, 3, {{"MASTER_PORT", "29501"}},
+                [](TrainingProcess& p) { p.our_network = false; });
+     }},
     {"near miss: jobs of two users",
      [](World& w) {
        add_rank(w, 0, 0);

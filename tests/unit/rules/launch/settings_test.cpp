@@ -169,6 +169,11 @@ const std::vector<Row> kRows = {
        w.process(1, {{"MASTER_ADDR", "new"}, {"MASTER_PORT", "2"}});
      },
      {"MASTER_ADDR=new (process node0 pid 101)", "MASTER_PORT=2 (process node0 pid 101)"}},
+    {"a container with a network of its own says nothing",
+     [](World& w) {
+       w.process(0, {{"MASTER_ADDR", "127.0.0.1"}}).our_network = false;
+       w.keep();
+     }},
     {"orphans and zombies say nothing",
      [](World& w) {
        w.process(0, {{"MASTER_ADDR", "old"}}).orphan = true;
