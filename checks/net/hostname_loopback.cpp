@@ -35,9 +35,10 @@ std::string hostname_of(const NodeFacts& node) {
 
 Evidence row(const Peer& peer, const Peer* victim) {
   const bool fallback = peer.gloo->reason == GlooReason::fallback;
-  std::string observed = fmt::format("{} {} {}", hostname_of(*peer.node),
-                                     fallback ? "does not resolve, Gloo falls back to" : "leads to",
-                                     peer.address.text());
+  std::string observed =
+      fmt::format("{} {} {}", hostname_of(*peer.node),
+                  fallback ? "leads to no address of its own, Gloo falls back to" : "leads to",
+                  peer.address.text());
   if (victim != nullptr) {
     observed += fmt::format("; {} ({}) would have to connect to that", victim->node->host,
                             victim->address.text());

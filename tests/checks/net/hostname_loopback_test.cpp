@@ -86,15 +86,16 @@ const std::vector<CheckCase> cases = {
          gloo_takes(w, i, pick("lo", "127.0.0.1"), GlooReason::fallback);
        }
      },
-     {loopback(
-         blocker,
-         "the own name of node2, node3",
-         {"node2", "node3"},
-         {"node2 does not resolve, Gloo falls back to 127.0.0.1; node3 (127.0.0.1) would have "
-          "to connect to that",
-          "node3 does not resolve, Gloo falls back to 127.0.0.1; node2 (127.0.0.1) would have "
-          "to connect to that"},
-         "*: (manual)")}},
+     {loopback(blocker,
+               "the own name of node2, node3",
+               {"node2", "node3"},
+               {"node2 leads to no address of its own, Gloo falls back to 127.0.0.1; node3 "
+                "(127.0.0.1) would have "
+                "to connect to that",
+                "node3 leads to no address of its own, Gloo falls back to 127.0.0.1; node2 "
+                "(127.0.0.1) would have "
+                "to connect to that"},
+               "*: (manual)")}},
     {"fatal, for a job that may not use Gloo: a notice that says so",
      [](World& w) {
        debian(w, {1});
