@@ -4,13 +4,26 @@
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/session.h"
+#include "fleet/record.h"
 #include "render/render.h"
 
 #include <sstream>
 
 namespace distdoctor::cli {
 
+namespace {
+
+int capture_here(const Options& options) {
+  const auto text = fleet::record_here(options.by);
+  if (!text) return complain(text.error());
+  const auto written = write_file(options.capture, *text, write_by(options));
+  return written ? kExitHealthy : complain(written.error());
+}
+
+}  // namespace
+
 int facts(const Options& options) {
+  if (!options.capture.empty()) return capture_here(options);
   Options reading = options;
   reading.exam.probe = false;
   const auto outcome = examine(reading);

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -39,7 +40,7 @@ struct Raw {
   std::vector<std::string> env;
   std::vector<std::string> only;
   std::vector<std::string> skip;
-  int pid = 0;
+  std::string pid = {};
   bool no_probe = false;
   std::vector<std::string> command;  // behind --
 };
@@ -58,8 +59,10 @@ void add_job_options(CLI::App& app, Raw& raw, Options& options) {
       ->take_all();
   app.add_option("--backend", raw.backend, "What the job's process group uses: nccl or gloo")
       ->check(CLI::IsMember({"nccl", "gloo"}));
-  app.add_option("--pid", raw.pid, "Look from inside this process's namespaces")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--pid", raw.pid,
+                 "Look from inside this process's namespaces; auto: on each node, those of its "
+                 "training process")
+      ->type_name("PID|auto");
   app.add_option("--facts", options.facts_files, "Judge recorded facts instead of machines")
       ->type_name("FILE");
   app.add_option("--timeout", raw.timeout, "For one operation")->capture_default_str();
@@ -97,7 +100,11 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
   add_judging_options(*check, raw, options);
   CLI::App* facts = app.add_subcommand("facts", "Print what is seen on each node, as JSON");
   add_job_options(*facts, raw, options);
-  facts->add_option("--root", options.root, "Read a captured machine instead")->type_name("DIR");
+  CLI::Option* root = facts->add_option("--root", options.root, "Read a captured machine instead");
+  root->type_name("FILE|DIR");
+  facts->add_option("--capture", options.capture, "Capture this machine, for --root elsewhere")
+      ->type_name("FILE")
+      ->excludes(root);
   facts->add_option("-o,--output", options.output, "Write there")->type_name("FILE");
   CLI::App* env =
       app.add_subcommand("env", "Print exports that make the choice of interfaces right");
@@ -179,6 +186,18 @@ rules::ScriptReader script_reader(Deadline by) {
   };
 }
 
+Result<void> take_pid(const std::string& text, Options& options) {
+  if (text.empty()) return {};
+  if (text == "auto") {
+    options.exam.launch.enter_job = true;
+    return {};
+  }
+  const auto pid = parse_int_within(text, 1, std::numeric_limits<int>::max());
+  if (!pid) return failure("read --pid '" + text + "'", "neither a process id nor auto");
+  options.exam.launch.enter_pid = *pid;
+  return {};
+}
+
 Result<void> take_job(const Raw& raw, Options& options) {
   DD_TRY(options.exam.timeout, parse_duration(raw.timeout));
   DD_TRY(options.exam.budget, parse_duration(raw.budget));
@@ -188,7 +207,7 @@ Result<void> take_job(const Raw& raw, Options& options) {
   DD_TRY(options.exam.said, exam::read_said(raw.command, std::move(settings), own_environment(),
                                             script_reader(options.by)));
   options.exam.launch.launch_template = raw.launch;
-  if (raw.pid != 0) options.exam.launch.enter_pid = raw.pid;
+  DD_TRY(take_pid(raw.pid, options));
   options.exam.probe = !raw.no_probe && !options.dry_run;
   return {};
 }

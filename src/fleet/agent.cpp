@@ -10,8 +10,10 @@
 #include "fleet/collecting.h"
 #include "fleet/fleet.h"
 #include "fleet/greeting.h"
+#include "fleet/job_process.h"
 #include "fleet/namespaces.h"
 #include "fleet/thread.h"
+#include "machine/limits.h"
 #include "machine/machine.h"
 #include "probe/probe.h"
 
@@ -131,6 +133,7 @@ Result<void> Agent::meet() {
   DD_TRY(codec::read_value(incoming->body, theirs, kAttempt));
   if (theirs.nonce != nonce) return failure(kAttempt, "it is not for this agent");
   AgentHello hello{.version = DISTDOCTOR_VERSION};
+  if (theirs.enter_job) theirs.enter_pid = find_job_process();
   if (theirs.enter_pid) enter(*theirs.enter_pid, hello);
   hello.boot_id = boot_id();
   hello.net_namespace = net_namespace();
@@ -144,6 +147,7 @@ Result<void> Agent::meet() {
 // Still single-threaded, as setns(2) wants it. In the child of a fork life goes on; its parent only
 // waits, so that whoever started it sees one process from begin to end.
 void Agent::enter(int pid, AgentHello& hello) {
+  machine::keep_limits_of(pid);
   const auto fork_needed = enter_namespaces_of(pid);
   if (!fork_needed) {
     hello.error = fork_needed.error().render();

@@ -25,6 +25,7 @@ struct LaunchOptions {
   bool push = false;                  // copy the program to peers that lack it
   std::string remote_path = {};       // empty: the coordinator's own absolute path, then PATH
   std::optional<int> enter_pid = {};  // the local agent first enters this process's namespaces
+  bool enter_job = false;             // each agent enters those of its node's training process
 };
 
 // What became of one peer's channel. `local`: the peer is this machine (its name is our hostname,

@@ -16,6 +16,7 @@ struct CoordinatorHello {
   std::string version = {};
   std::string nonce = {};
   std::optional<int> enter_pid = {};
+  bool enter_job = false;  // the namespaces of the node's training process, where it has one
 };
 
 // The agent's first frame. Two peers with one boot_id and network namespace are one agent's place.
@@ -43,6 +44,7 @@ void fields(V& v, T& x) {
   v("version", x.version);
   v("nonce", x.nonce);
   v("enter_pid", x.enter_pid);
+  v("enter_job", x.enter_job);
 }
 template <class V, Is<AgentHello> T>
 void fields(V& v, T& x) {

@@ -115,6 +115,7 @@ Result<void> Peer::greet(Deadline hello_by) {
   }
   CoordinatorHello hello{.version = DISTDOCTOR_VERSION, .nonce = nonce};
   if (state_.local) hello.enter_pid = options_.enter_pid;
+  hello.enter_job = options_.enter_job;
   channel_->post({.type = "hello", .body = codec::write_json(hello)});
   return {};
 }

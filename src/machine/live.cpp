@@ -1,14 +1,13 @@
+#include "machine/limits.h"
 #include "machine/link_rows.h"
 #include "machine/machine.h"
 #include "machine/route_rows.h"
 #include "machine/socket_rows.h"
 
 #include <sys/klog.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <ctime>
 #include <string_view>
@@ -32,20 +31,6 @@ Environment own_environment() {
     environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
   return environment;
-}
-
-struct LimitName {
-  std::string_view name;
-  __rlimit_resource resource;
-};
-constexpr std::array<LimitName, 5> kLimits = {{{"memlock", RLIMIT_MEMLOCK},
-                                               {"nofile", RLIMIT_NOFILE},
-                                               {"nproc", RLIMIT_NPROC},
-                                               {"stack", RLIMIT_STACK},
-                                               {"core", RLIMIT_CORE}}};
-
-std::optional<std::int64_t> limit_value(rlim_t value) {
-  return value == RLIM_INFINITY ? std::nullopt : std::optional(static_cast<std::int64_t>(value));
 }
 
 // A dump that changed while it was read is read again, a few times.
@@ -88,14 +73,7 @@ class LiveMachine : public Machine {
   }
 
   [[nodiscard]] Result<std::map<std::string, Limit>> limits() const override {
-    std::map<std::string, Limit> limits;
-    for (const auto& [name, resource] : kLimits) {
-      rlimit limit{};
-      if (::getrlimit(resource, &limit) != 0)
-        return std::unexpected(errno_error("getrlimit", name));
-      limits.emplace(name, Limit{limit_value(limit.rlim_cur), limit_value(limit.rlim_max)});
-    }
-    return limits;
+    return read_limits();
   }
 
   [[nodiscard]] Result<std::vector<Link>> links() const override { return settled(ask_links); }

@@ -126,6 +126,33 @@ TEST_CASE("Fleet: --pid runs no program of the container, and reads its hosts fi
   fs::remove_all(folder);
 }
 
+TEST_CASE("Fleet: --pid auto finds the worker, and takes over its limits") {
+  if (const std::string why = testing::why_no_namespaces(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  const fs::path folder = fresh_folder("distdoctor-auto-");
+  const std::string file = (folder / "ready").string();
+  const Running world(
+      "unshare -n -u -i -m -p -f --mount-proc sh -c 'hostname elsewhere; ulimit -l 64; "
+      "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 exec python3 -c "
+      "\"import time; open(\\\"" +
+      file + "\\\", \\\"w\\\").write(\\\"x\\\"); time.sleep(100)\"'");
+  REQUIRE_FALSE(wait_for(file).empty());
+  const auto fleet = Fleet::open({}, {.enter_job = true}, soon());
+  const PeerState peer = fleet->peers().at(0);
+  REQUIRE_MESSAGE(peer.reached, peer.not_reached);
+  CHECK(peer.context == Context::pid);
+  const Ask ask{peer.host, CollectRequest{.collectors = {"identity", "limits"}}};
+  const auto answers = fleet->ask({&ask, 1}, soon());
+  REQUIRE(answers.at(0).known());
+  const auto& node = std::get<NodeFacts>(*answers[0]);
+  CHECK(node.identity->hostname == "elsewhere");
+  CHECK(node.limits->at("memlock").soft == 65536);
+  fleet->close();
+  fs::remove_all(folder);
+}
+
 TEST_CASE("Fleet: --pid of a process that is not there") {
   const auto fleet = Fleet::open({}, {.enter_pid = 0x7ffffffe}, soon());
   CHECK_FALSE(fleet->peers().at(0).reached);
