@@ -103,8 +103,15 @@ void judge_forgotten_port(const Case& c, Judge& judge) {
   judge.report(std::move(finding));
 }
 
+bool nothing_said(const Case& c) {
+  const JobSpec& job = c.cluster.job;
+  return master_of(c) == nullptr && job.launches.empty() && !numbered_by_hand(job) &&
+         !said_anywhere(job, "MASTER_ADDR");
+}
+
 void run(const Case& c, Judge& judge) {
   if (!meets_others(c)) return;
+  if (nothing_said(c)) return note_unsaid(judge);
   judge_torchrun_defaults(c, judge);
   judge_forgotten_addr(c, judge);
   judge_forgotten_port(c, judge);

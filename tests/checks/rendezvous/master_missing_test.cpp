@@ -45,7 +45,14 @@ const std::string kDefault =
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"near miss: nothing was said and nothing runs: a gap of the settings, not a fault",
-     [](World& w) { say_nothing(w); }},
+     [](World& w) { say_nothing(w); },
+     {},
+     {" MASTER_ADDR"}},
+    {"near miss: only the job's shell knows",
+     [](World& w) {
+       say_nothing(w);
+       w.cluster.job.unresolved["MASTER_ADDR"] = {"$(hostname)", {}};
+     }},
     {"torchrun for four nodes without a master",
      [](World& w) {
        say_nothing(w);
@@ -113,7 +120,9 @@ const std::vector<CheckCase> cases = {
        say_nothing(w);
        w.cluster.job.rank_settings["RANK"] = {"0", {.source = Source::environment}};
        w.cluster.job.settings["WORLD_SIZE"] = {"4", {.source = Source::environment}};
-     }},
+     },
+     {},
+     {" MASTER_ADDR"}},
     {"near miss: deepspeed sets both",
      [](World& w) {
        by_hand(w, {{"RANK", "0"}, {"WORLD_SIZE", "4"}});
