@@ -8,6 +8,8 @@
 #include <distdoctor/reading.h>
 #include <distdoctor/untested.h>
 
+#include "gloo_way.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +23,7 @@ struct Lane {
   const NodeFacts* from;
   const NodeFacts* to;
   Address address;
-  std::vector<Purpose> purposes = {};
+  std::vector<Purpose> purposes = {};    // of the libraries that would dial it this way
   std::vector<const Dial*> inside = {};  // the ephemeral range of `to`, in rising order
   const Dial* outside = nullptr;         // a port of ours outside that range, where it was tried
   const Dial* master = nullptr;          // MASTER_PORT at the same address
@@ -50,13 +52,17 @@ inline bool ephemeral(const NodeFacts& node, std::uint16_t port) {
   return !node.kernel.known() || (port >= node.kernel->port_low && port <= node.kernel->port_high);
 }
 
+inline void add_purpose(const ClusterFacts& cluster, Lane& lane, const Dial& dial) {
+  const bool used = dial.purpose != Purpose::gloo || gloo_dials(cluster, *lane.from, dial.address);
+  if (used && std::ranges::find(lane.purposes, dial.purpose) == lane.purposes.end()) {
+    lane.purposes.push_back(dial.purpose);
+  }
+}
+
 inline void add_to(Lane& lane, const Dial& dial) {
   if (dial.purpose == Purpose::master) {
     lane.master = &dial;
     return;
-  }
-  if (std::ranges::find(lane.purposes, dial.purpose) == lane.purposes.end()) {
-    lane.purposes.push_back(dial.purpose);
   }
   if (!ephemeral(*lane.to, dial.port)) {
     lane.outside = &dial;
@@ -78,6 +84,7 @@ inline std::vector<Lane> lanes_of(const ClusterFacts& cluster, const PairFacts& 
       lane = lanes.end() - 1;
     }
     add_to(*lane, dial);
+    if (dial.purpose != Purpose::master) add_purpose(cluster, *lane, dial);
   }
   std::erase_if(lanes, [](const Lane& lane) { return lane.inside.empty(); });
   for (Lane& lane : lanes) std::ranges::sort(lane.inside, {}, &Dial::port);

@@ -201,6 +201,8 @@ PATHS = [
     Fault("mtu-mismatch", ("fault node1 mtu 1500 eth1",), "net-mtu-mismatch", job=None,
           check=("--peers", "node0,node1", "--env", "NCCL_SOCKET_IFNAME==eth1")),
     Fault("mtu-black-hole", ("fault node1 mtu-blackhole",), "net-mtu-black-hole", job=GLOO_ETH1),
+    Fault("container-bridge", ("fault node1 container-bridge node2 10.5.0",), "net-container-bridge", hosts=3, job=Job(members=2),
+          check=("--peers", "node0,node1", "--master", "node0:29500")),
     Fault("no-route", ("fault node1 no-route", "fault node1 no-default"), "net-no-route", job=GLOO_ETH1),
     Fault("no-route-unreachable", ("fault node1 unreachable 10.20.0.10/32",), "net-no-route", job=GLOO_ETH1),
     Fault("policy-rule", ("fault node1 policy-rule 10.20.0.0/24",), "net-policy-rule", job=GLOO_ETH1),

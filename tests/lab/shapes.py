@@ -55,6 +55,9 @@ SHAPES = [
     Shape("healthy-hostname-loopback-ifname", ("fault all dns-loopback",),
           job=gloo(MASTER_ADDR="10.10.0.10", GLOO_SOCKET_IFNAME="eth0")),
     Shape("healthy-hostname-loopback-luck", ("fault node1 dns-loopback",)),
+    # Gloo on the larger address connects, so that nobody has to connect to it
+    Shape("healthy-container-bridge-luck", ("fault node1 container-bridge node2 172.18.0",), hosts=3, job=Job(members=2),
+          check=("--peers", "node0,node1", "--master", "node0:29500", "--backend", "gloo")),
     Shape("healthy-port-in-ephemeral-range", job=gloo(MASTER_PORT="41234")),
     Shape("healthy-port-range-narrowed", ("shape all port-range 20000 20999",)),
     Shape("healthy-time-wait", ("shape node0 time-wait 29500",)),

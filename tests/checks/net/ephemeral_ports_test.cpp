@@ -39,6 +39,33 @@ std::string open_out() {
   return "node1: " + open_port_fix(opening).front().command;
 }
 
+void only_gloo(World& w) {
+  w.cluster.job.nccl = Use::no;
+  w.cluster.job.gloo = Use::yes;
+}
+void fail_gloo(World& w, std::size_t from, std::size_t to) {
+  each_dial(w, from, to, [](Dial& dial) {
+    if (dial.purpose == Purpose::gloo) fail_at(dial, Outcome::timed_out, Seen::arrived);
+  });
+  Dial master = good_dial(Purpose::master, mgmt(to), 29500, mgmt(from));
+  if (to != 0) w.pair(from, to).dials.push_back(master);
+}
+Verdict gloo_dropped(int from, int to, Severity severity) {
+  Opening opening{.node = "node" + std::to_string(to),
+                  .peers = {addr(mgmt(static_cast<std::size_t>(from)))},
+                  .ports = {32768, 60999},
+                  .interface = "eth0"};
+  Verdict made = verdict("net-ephemeral-dropped", proved, "are dropped by");
+  made.severity = severity;
+  made.blamed = {opening.node};
+  made.evidence = {"node" + std::to_string(from) + " dial " + mgmt(static_cast<std::size_t>(to)) +
+                   ": timed out on 8 of 8 ephemeral ports (32768 to 60999); the first packet "
+                   "arrived there, not a connection on each; nc -vz -w 3 " +
+                   mgmt(static_cast<std::size_t>(to)) + " 32768"};
+  made.fixes = {opening.node + ": " + open_port_fix(opening).front().command};
+  return made;
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"dropped by node0, another port passes",
@@ -189,20 +216,7 @@ const std::vector<CheckCase> cases = {
          if (dial.purpose == Purpose::gloo) fail_at(dial, Outcome::timed_out, Seen::arrived);
        });
      },
-     {[] {
-       Verdict made = verdict("net-ephemeral-dropped", proved,
-                              "are dropped by node0 itself; MASTER_PORT passes");
-       made.severity = notice;
-       made.blamed = {"node0"};
-       made.evidence = {
-           "node1 dial 10.10.0.10: timed out on 8 of 8 ephemeral ports (32768 to 60999); the first "
-           "packet "
-           "arrived there, not a connection on each; nc -vz -w 3 10.10.0.10 32768"};
-       const Opening opening{
-           .node = "node0", .peers = {addr(mgmt(1))}, .ports = {32768, 60999}, .interface = "eth0"};
-       made.fixes = {"node0: " + open_port_fix(opening).front().command};
-       return made;
-     }()}},
+     {gloo_dropped(1, 0, notice)}},
 
     {"near miss: every port is dropped one way",
      [](World& w) {
@@ -242,6 +256,18 @@ const std::vector<CheckCase> cases = {
        World::change(w.node(0).routes,
                      [](std::vector<Route>& routes) { routes[1].interface = "eth0"; });
      }},
+    {"Gloo, the way that it does not connect: node0 has the smaller address and only listens",
+     [](World& w) {
+       only_gloo(w);
+       fail_gloo(w, 0, 1);
+     },
+     {gloo_dropped(0, 1, notice)}},
+    {"Gloo, the way that it connects",
+     [](World& w) {
+       only_gloo(w);
+       fail_gloo(w, 1, 0);
+     },
+     {gloo_dropped(1, 0, blocker)}},
     {"near miss: nobody listens any more, and nobody rejects",
      [](World& w) {
        fail_data(w, 1, 0, {.outcome = Outcome::refused});

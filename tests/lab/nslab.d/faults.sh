@@ -136,6 +136,29 @@ fault_mtu_blackhole() {
   # veth lets GSO frames through whatever the MTU; real cards do not.
   for j in $(each all); do in_net "$j" ethtool -K eth1 tso off gso off gro off > /dev/null 2>&1 || true; done
 }
+# ROUTER NET: a container with only NET.2 (10.5.0), behind host ROUTER, which translates what goes out and hands on what comes in by ssh
+fault_container_bridge() {
+  local i=$1 r=${2#node} net=$3
+  in_host "$i" touch /run/.containerenv
+  in_net "$i" ip -batch - <<B
+link set eth1 down
+addr flush dev eth0
+addr add $net.2/24 dev eth0
+route replace default via $net.1 dev eth0
+B
+  in_host "$i" sh -c "sed '/node$i/d' /etc/hosts > /etc/hosts.new; echo '$net.2 node$i' >> /etc/hosts.new; mv /etc/hosts.new /etc/hosts"
+  in_net "$r" sysctl -q -w net.ipv4.ip_forward=1 net.ipv4.conf.all.send_redirects=0 net.ipv4.conf.eth0.send_redirects=0
+  in_net "$r" ip -batch - <<B
+addr add $net.1/24 dev eth0
+addr add $NET0.$((10 + i))/32 dev eth0
+B
+  in_net "$r" nft -f - <<N
+table ip translating {
+  chain in { type nat hook prerouting priority -100; ip daddr $NET0.$((10 + i)) tcp dport 22 dnat to $net.2; }
+  chain out { type nat hook postrouting priority 100; ip saddr $net.2 snat to $NET0.$((10 + r)); }
+}
+N
+}
 # [PREFIX]: the route to the fast net is gone
 fault_no_route() { in_net "$1" ip route del "${2:-$NET1.0/24}"; }
 # the default route is gone
