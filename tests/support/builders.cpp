@@ -99,6 +99,9 @@ NodeFacts healthy_node(std::size_t i, std::size_t size) {
   node.settings = Settings{};
   node.nccl_library =
       NcclLibrary{.path = "/usr/lib/libnccl.so.2", .version = "2.28.9", .origin = "ld.so.cache"};
+  node.pci = Pci{};
+  node.gpu = GpuFacts{};
+  node.kernel_log = KernelLog{.now_s = 100'000};
   node.clock_offset_ms = 3.0;
   node.clock_error_ms = 1.0;
   node.duplicates = std::vector<DuplicateAddress>{};

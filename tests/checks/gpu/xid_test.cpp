@@ -1,0 +1,206 @@
+#include "support/check_cases.h"
+#include "support/gpu_nodes.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+constexpr double kNow = 100'000;
+constexpr const char* kGone = "NVRM: Xid (PCI:0000:10:00): 79, pid=1, GPU has fallen off the bus.";
+
+void xid(World& w, double age_s, const std::string& text) {
+  log_line(w, 1, kNow - age_s, "NVRM: Xid (PCI:0000:10:00): " + text);
+}
+
+std::string seen(const std::string& what, const std::string& pci = "0000:10:00.0") {
+  return "node1 kernel log, GPU " + pci + ": " + what +
+         ", not no fault since the driver was loaded; dmesg -T | grep -i xid";
+}
+
+Verdict fault(Severity severity,
+              Certainty certainty,
+              Symptom symptom,
+              const std::string& says,
+              const std::vector<std::string>& evidence) {
+  return {.code = "gpu-xid",
+          .severity = severity,
+          .certainty = certainty,
+          .symptom = symptom,
+          .says = says,
+          .blamed = {"node1"},
+          .evidence = evidence,
+          .fixes = {"node1: (manual)"}};
+}
+
+Verdict program(const std::string& says, const std::vector<std::string>& evidence) {
+  auto verdict = fault(notice, likely, Symptom::crash, says, evidence);
+  verdict.code = "gpu-program-fault";
+  return verdict;
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy", [](World& w) { add_gpus(w, 2); }},
+    {"a GPU fell off the bus two days ago: only a reboot brings it back",
+     [](World& w) {
+       add_gpus(w, 2);
+       w.change(w.node(1).kernel_log, [](KernelLog& log) { log.now_s = 3 * kNow; });
+       log_line(w, 1, kNow, kGone);
+     },
+     {fault(blocker,
+            likely,
+            Symptom::hang,
+            "GPU 0000:10:00.0 of node1 reported Xid 79, 2 days ago: the GPU has fallen off",
+            {seen("Xid 79, 2 days ago: pid=1, GPU has fallen off the bus.")})}},
+    {"near miss: the driver was loaded after it",
+     [](World& w) {
+       add_gpus(w, 2);
+       log_line(w, 1, kNow - 500, kGone);
+       log_line(w, 1, kNow - 400, "nvidia-nvlink: Nvlink Core is being initialized, major 235");
+       log_line(w, 1, kNow - 399, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15");
+     }},
+    {"near miss: no NVIDIA driver there now",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 60, "79, x");
+       w.node(1).gpu = GpuFacts{};
+     }},
+    {"a program fault is not hardware",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 3'000, "31, pid=77, name=python, Ch 00000008, MMU Fault");
+       xid(w, 2'999, "43, pid=77, name=python, Ch 00000008");
+       xid(w, 2'998, "45, pid=77, name=python, Ch 00000008");
+     },
+     {program("(Xid 43, 50 min ago): a fault of the program stopped",
+              {seen("Xid 43, 50 min ago: pid=77, name=python, Ch 00000008"),
+               seen("Xid 31, 50 min ago: pid=77, name=python, Ch 00000008, MMU Fault")})}},
+    {"near miss: a program fault of last week, and a clean-up",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 90'000, "13, pid=77");
+       xid(w, 10, "45, pid=77");
+     }},
+    {"a broken GPU: what programs met there follows from it",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 50, "95, pid=1, Uncontained ECC error");
+       xid(w, 49, "31, pid=1");
+       xid(w, 48, "45, pid=1");
+     },
+     {fault(blocker,
+            likely,
+            Symptom::crash,
+            "Xid 95, 50 s ago: an uncorrectable memory error, not contained",
+            {seen("Xid 95, 50 s ago: pid=1, Uncontained ECC error")})}},
+    {"hours ago a reset may have mended it",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 10'000, "95, pid=1, Uncontained ECC error");
+     },
+     {fault(degraded,
+            likely,
+            Symptom::crash,
+            "Xid 95, 3 h ago",
+            {seen("Xid 95, 3 h ago: pid=1, Uncontained ECC error")})}},
+    {"a day ago it is history",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 90'000, "95, pid=1, Uncontained ECC error");
+     },
+     {fault(notice,
+            possible,
+            Symptom::crash,
+            "Xid 95, 25 h ago",
+            {seen("Xid 95, 25 h ago: pid=1, Uncontained ECC error")})}},
+    {"a noted bad row is a notice, the newest fault comes first",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 30, "63, pid=1, Row Remapper: New row marked for remapping");
+       xid(w, 20, "63, pid=1, Row Remapper: again");
+     },
+     {fault(notice,
+            likely,
+            Symptom::crash,
+            "a bad memory row or page was noted",
+            {seen("Xid 63, 20 s ago: pid=1, Row Remapper: again"),
+             seen("Xid 63, 30 s ago: pid=1, Row Remapper: New row marked for remapping")})}},
+    {"an NVLink, and an NVSwitch that says whether it is fatal",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 30, "74, pid=1, NVLink: fatal error detected on link 3");
+       log_line(w, 1, kNow - 20,
+                "nvidia-nvswitch0: SXid (PCI:0000:86:00.0): 20034, Fatal, Link 24 LTSSM Fault Up");
+       log_line(w, 1, kNow - 20, "nvidia-nvswitch0: SXid (PCI:0000:86:00.0): 20034, Data {0x0}");
+       log_line(w, 1, kNow - 10,
+                "nvidia-nvswitch1: SXid (PCI:0000:87:00.0): 12028, Non-fatal, Link 3 egress");
+     },
+     {fault(degraded,
+            likely,
+            Symptom::hang,
+            "Xid 74, 30 s ago: an NVLink failed",
+            {seen("Xid 74, 30 s ago: pid=1, NVLink: fatal error detected on link 3")}),
+      fault(blocker,
+            likely,
+            Symptom::hang,
+            "NVSwitch 0000:86:00.0 of node1 reported SXid 20034, 20 s ago: a fatal fault",
+            {seen("SXid 20034, 20 s ago: Data {0x0}", "0000:86:00.0"),
+             seen("SXid 20034, 20 s ago: Fatal, Link 24 LTSSM Fault Up", "0000:86:00.0")}),
+      fault(notice,
+            likely,
+            Symptom::hang,
+            "a fault of an NVSwitch, not fatal",
+            {seen("SXid 12028, 10 s ago: Non-fatal, Link 3 egress", "0000:87:00.0")})}},
+    {"the driver wants a reset",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 30, "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)");
+     },
+     {fault(blocker,
+            likely,
+            Symptom::crash,
+            "the driver says that the GPU has to be recovered",
+            {seen("Xid 154, 30 s ago: GPU recovery action changed from 0x0 (None) to 0x1 (GPU "
+                  "Reset Required)")})}},
+    {"near miss: it wants nothing any more, and codes that nobody knows",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 30, "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)");
+       xid(w, 30, "999, something new");
+       xid(w, 30, "x, no code");
+     }},
+    {"the job uses no GPU library",
+     [](World& w) {
+       add_gpus(w, 2);
+       w.cluster.job.nccl = Use::no;
+       xid(w, 30, "79, GPU has fallen off the bus.");
+     },
+     {fault(notice,
+            likely,
+            Symptom::hang,
+            "Xid 79",
+            {seen("Xid 79, 30 s ago: GPU has fallen off the bus.")})}},
+    {"a log that may not be read is a gap, where there are GPUs",
+     [](World& w) {
+       add_gpus(w, 2);
+       w.node(0).gpu = GpuFacts{};
+       for (auto& node : w.cluster.nodes) node.kernel_log = Unknown{.kind = Why::denied};
+     },
+     {},
+     {"node1 kernel_log", "node2 kernel_log", "node3 kernel_log"}},
+    {"unknown GPUs are a gap",
+     [](World& w) { w.node(2).gpu = Unknown{.kind = Why::timed_out}; },
+     {},
+     {"node2 gpu"}},
+};
+
+TEST_CASE("gpu/xid") {
+  run_cases("gpu/xid", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing
