@@ -69,7 +69,7 @@ std::string nvidia_library(const machine::Machine& machine) {
   for (const auto& file : find_library(machine, kName)) {
     const auto version = version_after(file.path, kName);
     const bool driver = parse_int<int>(split(version, '.').front()).value_or(0) >= 100;
-    if (driver && file.path.find("/compat") == std::string::npos) return version;
+    if (driver && file.path.find("compat") == std::string::npos) return version;
   }
   return "";
 }
