@@ -5,34 +5,21 @@
 #include <distdoctor/judge.h>
 #include <distdoctor/meeting.h>
 #include <distdoctor/views.h>
+#include <distdoctor/workers.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace distdoctor::checks::env {
-
-inline std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-inline std::optional<int> number(const TrainingProcess& process, const std::string& name) {
-  const auto text = variable(process, name);
-  return text ? number(*text) : std::nullopt;
-}
 
 struct Rank {
   const NodeFacts* node;
@@ -69,20 +56,6 @@ inline std::string listed(const std::vector<int>& numbers) {
 inline std::string environ_of(const TrainingProcess& process) {
   return fmt::format("tr '\\0' '\\n' < /proc/{}/environ | grep -E '(RANK|WORLD_SIZE)='",
                      process.pid);
-}
-
-// A data loader or a shell around the worker has the worker's environment: of one family on a node
-// the eldest with a rank counts.
-inline bool inherited(const std::vector<TrainingProcess>& all, const TrainingProcess& process) {
-  const auto rank = variable(process, "RANK");
-  int parent = process.parent;
-  for (std::size_t steps = 0; steps < all.size(); ++steps) {
-    const auto found = std::ranges::find(all, parent, &TrainingProcess::pid);
-    if (found == all.end()) return false;
-    if (found->role == ProcessRole::worker && variable(*found, "RANK") == rank) return true;
-    parent = found->parent;
-  }
-  return false;
 }
 
 // Ranks of another network namespace, a container's, are left out: its 127.0.0.1 is not ours.

@@ -1,0 +1,319 @@
+// The ranks of a node have a GPU each.
+#include <distdoctor/check.h>
+#include <distdoctor/judge.h>
+#include <distdoctor/quote.h>
+#include <distdoctor/views.h>
+#include <distdoctor/workers.h>
+
+#include "devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace distdoctor::checks {
+namespace {
+
+using namespace gpu;
+
+// A job that computes on CPUs may have as many ranks as it likes: only what somebody said, or set,
+// tells that it uses GPUs.
+bool surely_uses_gpus(const JobSpec& job) {
+  const bool said = job.nccl == Use::yes && job.gloo != Use::maybe;
+  const auto sets_nccl = [](const auto& entry) {
+    return entry.first.starts_with("NCCL_") && is_the_jobs_own(entry.second.origin.source);
+  };
+  return said || (job.nccl == Use::yes && std::ranges::any_of(job.settings, sets_nccl));
+}
+
+// --- what a rank sees ---
+
+constexpr std::array kLists = {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                               "ROCR_VISIBLE_DEVICES"};
+
+struct Worker {
+  const TrainingProcess* process;
+  int rank;
+  std::string variable = {};  // the one that lists its devices; empty: all of the node
+  std::string list = {};
+};
+
+// As the CUDA driver reads it: up to the first entry that is none ("-1", "NoDevFiles").
+std::size_t length_of(std::string_view list) {
+  std::size_t length = 0;
+  while (!list.empty()) {
+    const auto entry = list.substr(0, list.find(','));
+    const bool device = !entry.empty() && !entry.starts_with('-') && entry != "NoDevFiles";
+    if (!device) break;
+    ++length;
+    list.remove_prefix(std::min(list.size(), entry.size() + 1));
+  }
+  return length;
+}
+
+Worker worker_of(const TrainingProcess& process, int rank) {
+  Worker worker{.process = &process, .rank = rank};
+  for (const char* name : kLists) {
+    const auto list = variable(process, name);
+    if (!list) continue;
+    worker.variable = name;
+    worker.list = *list;
+    break;
+  }
+  return worker;
+}
+
+// Ranks of one job that one process started: they surely count the same devices.
+using Siblings = std::map<std::string, std::vector<Worker>>;
+
+Siblings siblings_on(const NodeFacts& node) {
+  Siblings families;
+  const auto& all = *node.processes;
+  for (const TrainingProcess& process : all) {
+    const auto rank = number(process, "RANK");
+    const bool counts = process.role == ProcessRole::worker && process.our_network && rank &&
+                        !process.orphan && process.state != "Z" && process.state != "X";
+    if (!counts || inherited(all, process)) continue;
+    const auto family = fmt::format("{} {} {}", process.parent, process.uid,
+                                    variable(process, "MASTER_PORT").value_or(""));
+    families[family].push_back(worker_of(process, *rank));
+  }
+  return families;
+}
+
+bool says(const TrainingProcess& process, const char* name) {
+  return variable(process, name).has_value();
+}
+
+// A task of Slurm's may have a device cgroup of its own, in which every device is number 0. What
+// torchrun starts below one task is in that task's.
+bool counts_for_itself(const Worker& worker) {
+  const bool slurm = says(*worker.process, "SLURM_PROCID");
+  return slurm && !says(*worker.process, "TORCHELASTIC_RUN_ID") &&
+         worker.list.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// --- how many there are ---
+
+std::size_t usable_gpus(const NodeFacts& node) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      node.gpu->gpus, [](const Gpu& gpu) { return gpu.node_usable || !gpu.node_there; }));
+}
+
+bool one_list(const std::vector<Worker>& workers) {
+  return std::ranges::all_of(workers, [&](const Worker& worker) {
+    return worker.variable == workers.front().variable && worker.list == workers.front().list;
+  });
+}
+
+// None where that cannot be told.
+std::optional<std::size_t> devices_for(const NodeFacts& node, const std::vector<Worker>& workers) {
+  const Worker& first = workers.front();
+  if (!one_list(workers)) return std::nullopt;
+  if (counts_for_itself(first) && !first.variable.empty()) {
+    const auto granted = number(*first.process, "SLURM_GPUS_ON_NODE");
+    return granted && *granted > 0 ? std::optional(static_cast<std::size_t>(*granted))
+                                   : std::nullopt;
+  }
+  const std::size_t count = first.variable.empty() ? usable_gpus(node) : length_of(first.list);
+  return count > 0 ? std::optional(count) : std::nullopt;
+}
+
+// --- findings ---
+
+Severity severity_for(const Case& c) {
+  return surely_uses_gpus(c.cluster.job) ? Severity::blocker : Severity::notice;
+}
+
+void add_worker(const NodeFacts& node,
+                const Worker& worker,
+                std::string expected,
+                Finding& finding) {
+  const std::string name = worker.variable.empty() ? kLists.front() : worker.variable;
+  finding.subjects.ranks.push_back(worker.rank);
+  finding.evidence.push_back(
+      {.node = node.host,
+       .fact = fmt::format("pid {} {}", worker.process->pid, name),
+       .observed = worker.variable.empty() ? "not set" : worker.list,
+       .expected = std::move(expected),
+       .context = std::string(slug(node.context)),
+       .command = fmt::format("tr '\\0' '\\n' < /proc/{}/environ | grep -E '(RANK|DEVICES|GPUS)'",
+                              worker.process->pid)});
+}
+
+void report_shared(const Case& c,
+                   const NodeFacts& node,
+                   const std::vector<Worker>& sharing,
+                   Judge& judge) {
+  Finding finding{
+      .code = "gpu-shared-by-ranks",
+      .severity = severity_for(c),
+      .certainty = Certainty::likely,
+      .symptom = Symptom::crash,
+      .subjects = {.nodes = {node.host}},
+      .summary = fmt::format("{} ranks on {} see one and the same GPU ({}={})", sharing.size(),
+                             node.host, sharing.front().variable, sharing.front().list)};
+  for (const Worker& worker : sharing) add_worker(node, worker, "a GPU of its own", finding);
+  finding.fix = {by_hand(
+      node, fmt::format("do not set {} for all ranks: leave it out and let each rank take the "
+                        "device LOCAL_RANK (torch.cuda.set_device), or start fewer ranks",
+                        sharing.front().variable))};
+  judge.report(std::move(finding));
+}
+
+void report_too_few(const Case& c,
+                    const NodeFacts& node,
+                    const std::vector<Worker>& workers,
+                    std::size_t devices,
+                    Judge& judge) {
+  const bool slurm = says(*workers.front().process, "SLURM_JOB_ID");
+  Finding finding{.code = slurm ? "gpu-slurm-too-few" : "gpu-too-few",
+                  .severity = severity_for(c),
+                  .certainty = Certainty::likely,
+                  .symptom = Symptom::crash,
+                  .subjects = {.nodes = {node.host}},
+                  .summary = fmt::format("{} ranks of one job on {} have {} to share",
+                                         workers.size(), node.host, plural(devices, "GPU"))};
+  const auto wanted = fmt::format("{}, one for each rank", plural(workers.size(), "GPU"));
+  add_worker(node, workers.front(), wanted, finding);
+  for (const Worker& worker : workers) {
+    if (&worker != &workers.front()) finding.subjects.ranks.push_back(worker.rank);
+  }
+  finding.fix = {by_hand(
+      node, slurm ? fmt::format("ask Slurm for as many GPUs as ranks (--gpus-per-node={} or "
+                                "--gres=gpu:{}), and let no --gpu-bind hide them from torchrun",
+                                workers.size(), workers.size())
+                  : fmt::format("start {} on {}, or give it more GPUs", plural(devices, "rank"),
+                                node.host))};
+  judge.report(std::move(finding));
+}
+
+// Each GPU that several ranks with a list of one name.
+void judge_lists(const Case& c,
+                 const NodeFacts& node,
+                 const std::vector<Worker>& workers,
+                 Judge& judge) {
+  std::map<std::string, std::vector<Worker>> by_device;
+  for (const Worker& worker : workers) {
+    const bool one = !worker.variable.empty() && length_of(worker.list) == 1;
+    if (one && !counts_for_itself(worker)) by_device[worker.list].push_back(worker);
+  }
+  for (const auto& [device, sharing] : by_device) {
+    if (sharing.size() > 1) report_shared(c, node, sharing, judge);
+  }
+}
+
+void judge_family(const Case& c,
+                  const NodeFacts& node,
+                  const std::vector<Worker>& workers,
+                  Judge& judge) {
+  // From NCCL 2.30 on several ranks may share a GPU when they say so.
+  if (number(*workers.front().process, "NCCL_MULTI_RANK_GPU_ENABLE").value_or(0) != 0) return;
+  judge_lists(c, node, workers, judge);
+  const auto devices = devices_for(node, workers);
+  const bool listed = devices == std::size_t{1} && !counts_for_itself(workers.front()) &&
+                      !workers.front().variable.empty();
+  if (devices && !listed && workers.size() > *devices) {
+    report_too_few(c, node, workers, *devices, judge);
+  }
+}
+
+// --- a job that is only going to start ---
+
+void judge_plan(const Case& c, const NodeFacts& node, Judge& judge) {
+  const auto ranks = c.cluster.job.ranks_per_node;
+  const std::size_t gpus = usable_gpus(node);
+  if (!ranks || gpus == 0 || std::cmp_less_equal(*ranks, gpus)) return;
+  const bool sure = surely_uses_gpus(c.cluster.job);
+  Finding finding{
+      .code = "gpu-too-few",
+      .severity = capped_by_context(sure ? Severity::degraded : Severity::notice, node.context),
+      .certainty = sure ? Certainty::likely : Certainty::possible,
+      .symptom = Symptom::crash,
+      .subjects = {.nodes = {node.host}},
+      .summary = fmt::format("{} ranks are to run on {}, which has {}", *ranks, node.host,
+                             plural(gpus, "GPU"))};
+  finding.evidence.push_back({.node = node.host,
+                              .fact = "GPUs",
+                              .observed = fmt::to_string(gpus),
+                              .expected = fmt::format("{}, one for each rank", *ranks),
+                              .context = std::string(slug(node.context)),
+                              .command = "nvidia-smi -L || rocm-smi"});
+  finding.fix = {by_hand(
+      node, fmt::format("start {} on {} (--nproc-per-node)", plural(gpus, "rank"), node.host))};
+  judge.report(std::move(finding));
+}
+
+void run(const Case& c, Judge& judge) {
+  for (const NodeFacts& node : c.cluster.nodes) {
+    const auto* gpus = judge.see(node, "gpu", node.gpu);
+    const auto* processes = judge.see(node, "processes", node.processes);
+    if (gpus == nullptr || processes == nullptr || gpus->gpus.empty()) continue;
+    if (c.cluster.job.nccl == Use::no) continue;
+    const Siblings families = siblings_on(node);
+    for (const auto& [parent, workers] : families) judge_family(c, node, workers, judge);
+    if (families.empty()) judge_plan(c, node, judge);
+  }
+}
+
+// --- the catalogue ---
+
+constexpr std::string_view kConfirm =
+    "`tr '\\0' '\\n' < /proc/PID/environ | grep -E '(RANK|DEVICES|GPUS)'` for each worker of the "
+    "node; `nvidia-smi` shows which GPU each process uses.";
+constexpr std::string_view kVerify = "`nvidia-smi` shows one worker on each GPU.";
+constexpr Page kSharedPage{
+    .meaning =
+        "Several ranks see a single GPU, the same one: a CUDA_VISIBLE_DEVICES that was meant for "
+        "one rank reaches all. NCCL refuses it, `Duplicate GPU detected`, or hangs.",
+    .confirm = kConfirm,
+    .fix =
+        "Leave CUDA_VISIBLE_DEVICES to the launcher, and call `torch.cuda.set_device(int(os.environ"
+        "[\"LOCAL_RANK\"]))` in each rank before anything else touches the GPU.",
+    .verify = kVerify};
+constexpr Page kFewPage{
+    .meaning =
+        "More ranks run on the node than it has GPUs to show them: `invalid device ordinal` where "
+        "each takes the device LOCAL_RANK, else `Duplicate GPU detected`.",
+    .confirm = kConfirm,
+    .fix = "As many ranks as GPUs: `torchrun --nproc-per-node=gpu`.",
+    .verify = kVerify};
+constexpr Page kSlurmPage{
+    .meaning =
+        "Slurm granted the job's step fewer GPUs on this node than it has ranks there, or binds "
+        "one GPU to the task below which torchrun starts all ranks.",
+    .confirm =
+        "`srun --overlap --jobid JOB nvidia-smi -L` shows what a task sees; "
+        "`scontrol show job JOB -d | grep -i gres` what was granted.",
+    .fix =
+        "With torchrun one task a node that has all GPUs: `--ntasks-per-node=1 --gpus-per-node=N`, "
+        "no --gpu-bind and no --gpus-per-task=1.",
+    .verify = kVerify};
+constexpr Code kCodes[] = {{.id = "gpu-shared-by-ranks",
+                            .fault_class = FaultClass::dup_gpu,
+                            .worst = Severity::blocker,
+                            .title = "Several ranks share one GPU",
+                            .causes = {},
+                            .page = kSharedPage},
+                           {.id = "gpu-too-few",
+                            .fault_class = FaultClass::dup_gpu,
+                            .worst = Severity::blocker,
+                            .title = "More ranks than GPUs",
+                            .causes = {},
+                            .page = kFewPage},
+                           {.id = "gpu-slurm-too-few",
+                            .fault_class = FaultClass::slurm_gpu_binding,
+                            .worst = Severity::blocker,
+                            .title = "Slurm grants fewer GPUs than ranks",
+                            .causes = {},
+                            .page = kSlurmPage}};
+
+}  // namespace
+
+extern const Check gpu_visible_devices{
+    .title = "Ranks have a GPU each", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks
