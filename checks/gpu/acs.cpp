@@ -1,0 +1,171 @@
+// No PCIe bridge sends traffic between GPUs up to the CPU.
+#include <distdoctor/check.h>
+#include <distdoctor/judge.h>
+#include <distdoctor/views.h>
+
+#include "devices.h"
+#include "distance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace distdoctor::checks {
+namespace {
+
+using namespace gpu;
+
+// GPUs that talk over PCIe, by the words of their names. NVSwitch, SXM boards and NVLink carry
+// what goes between the others; GeForce drivers offer no such access.
+bool talks_over_pcie(const Gpu& gpu) {
+  constexpr std::array kWords = {"PCIe", "PCIE", "L40", "NVIDIA L4", "A40",      "NVIDIA A10",
+                                 "A30",  "A16",  "T4",  "RTX A",     "RTX 6000", "RTX PRO"};
+  return gpu.vendor == GpuVendor::nvidia && gpu.model.find("GeForce") == std::string::npos &&
+         std::ranges::any_of(kWords, [&](std::string_view word) {
+           return gpu.model.find(word) != std::string::npos;
+         });
+}
+
+std::vector<const PciDevice*> pcie_gpus(const NodeFacts& node) {
+  return devices_that(*node.pci, [&](const PciDevice& device) {
+    const Gpu* gpu = is_nvidia_gpu(device) ? find_gpu(*node.gpu, device.address) : nullptr;
+    return gpu != nullptr && talks_over_pcie(*gpu);
+  });
+}
+
+// Where the ways of two devices part, each one's port of the switch decides.
+const PciDevice* redirecting_port(const Pci& pci, const PciDevice& a, const PciDevice& b) {
+  const std::size_t common = common_bridges(a, b);
+  if (common == 0) return nullptr;  // by way of the CPU anyhow
+  for (const PciDevice* device : {&a, &b}) {
+    if (device->above.size() <= common) continue;
+    const PciDevice* port = find_device(pci, device->above[common]);
+    if (port != nullptr && port->acs_redirects == true) return port;
+  }
+  return nullptr;
+}
+
+struct Redirected {
+  const PciDevice* gpu;
+  const PciDevice* other;
+  const PciDevice* port;
+};
+
+std::vector<Redirected> redirected(const NodeFacts& node) {
+  std::vector<Redirected> all;
+  const auto gpus = pcie_gpus(node);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (std::size_t j = i + 1; j < gpus.size(); ++j) {
+      const PciDevice* port = redirecting_port(*node.pci, *gpus[i], *gpus[j]);
+      if (port != nullptr) all.push_back({.gpu = gpus[i], .other = gpus[j], .port = port});
+    }
+  }
+  return all;
+}
+
+void report(const NodeFacts& node, const std::vector<Redirected>& all, Judge& judge) {
+  const Redirected& first = all.front();
+  Finding finding{.code = "gpu-acs",
+                  .severity = Severity::notice,
+                  .certainty = Certainty::possible,
+                  .symptom = Symptom::hang,
+                  .subjects = {.nodes = {node.host}},
+                  .summary = fmt::format(
+                      "PCIe bridges of {} send traffic between GPUs up to the CPU (ACS), and "
+                      "the IOMMU translates it: peer-to-peer copies may hang or be slow",
+                      node.host)};
+  for (const PciDevice* gpu : {first.gpu, first.other}) {
+    finding.subjects.devices.push_back(device_name(node, gpu->address));
+  }
+  finding.evidence.push_back(
+      {.node = node.host,
+       .fact = fmt::format("ACS of {}, between GPUs {} and {}", first.port->address,
+                           first.gpu->address, first.other->address),
+       .observed = all.size() == 1 ? "redirects"
+                                   : fmt::format("redirects; {} pairs of GPUs in all", all.size()),
+       .expected = "no ReqRedir, no CmpltRedir",
+       .command = fmt::format("lspci -vvv -s {} | grep ACSCtl", shell_quote(first.port->address))});
+  finding.evidence.push_back({.node = node.host,
+                              .fact = "IOMMU",
+                              .observed = "translates the GPUs' addresses",
+                              .expected = "passes them on, or is off",
+                              .command = "cat /sys/kernel/iommu_groups/*/type | sort | uniq -c"});
+  finding.fix = {
+      {.node = "*",
+       .kind = Fix::Kind::env,
+       .env = {{"NCCL_P2P_DISABLE", "1"}},
+       .text =
+           "only to see whether that is it: a job that hung and now runs, more slowly, proves it"},
+      by_hand(node, fmt::format(
+                        "then boot {} with iommu=pt, and switch ACS off in its BIOS; where guests "
+                        "share the machine's devices ACS protects them, and has to stay",
+                        node.host))};
+  judge.report(std::move(finding));
+}
+
+bool nothing_to_redirect(const NodeFacts& node) {
+  const Pci& pci = *node.pci;
+  const bool nvswitch = !devices_that(pci, is_nvswitch).empty();
+  return nvswitch || pci.virtual_machine || pci.iommu != "translated" || pcie_gpus(node).size() < 2;
+}
+
+bool tried_without(const Case& c, const NodeFacts& node) {
+  const Prediction* prediction = find_prediction(c.cluster, node.host);
+  const Setting* off =
+      prediction == nullptr ? nullptr : find_setting(*prediction, "NCCL_P2P_DISABLE");
+  return off != nullptr && off->value == "1";  // NCCL takes no other text for yes
+}
+
+void run(const Case& c, Judge& judge) {
+  if (c.cluster.job.nccl == Use::no) return;
+  static const Observed<bool> unread =
+      Unknown{.kind = Why::denied, .text = "only root may read the config space of PCI bridges"};
+  for (const NodeFacts& node : c.cluster.nodes) {
+    const auto* gpus = judge.see(node, "gpu", node.gpu);
+    if (gpus == nullptr || count_of(*gpus, GpuVendor::nvidia) < 2) continue;
+    const auto* pci = judge.see(node, "pci", node.pci);
+    if (pci == nullptr || nothing_to_redirect(node) || tried_without(c, node)) continue;
+    if (!pci->config_readable) {
+      judge.see(node, "pci.acs", unread);
+      continue;
+    }
+    const auto all = redirected(node);
+    if (!all.empty()) report(node, all, judge);
+  }
+}
+
+// --- the catalogue ---
+
+constexpr Page kPage{
+    .meaning =
+        "Access Control Services (ACS) of a PCIe switch can send what goes from one GPU to another "
+        "up to the root complex. With an IOMMU that translates addresses such copies may hang, "
+        "corrupt data or crawl, though CUDA says that peer access works. Many machines run well "
+        "so, "
+        "which is why this is only a hint: a first collective that hangs on one node is the sign.",
+    .confirm =
+        "`lspci -vvv | grep ACSCtl` as root: `ReqRedir+`; `cat /proc/cmdline`. Run the job with "
+        "NCCL_P2P_DISABLE=1: if it no longer hangs, that is it. "
+        "NVIDIA's p2pBandwidthLatencyTest shows the same without NCCL.",
+    .fix =
+        "Boot with `iommu=pt` (or switch the IOMMU off), and switch ACS off in the BIOS. `setpci` "
+        "can clear it until the next boot; do that only on machines without guests. Until then: "
+        "NCCL_P2P_DISABLE=1.",
+    .verify =
+        "`lspci -vvv | grep ACSCtl` shows `ReqRedir-` above the GPUs, and the job runs without "
+        "NCCL_P2P_DISABLE."};
+constexpr Code kCodes[] = {{.id = "gpu-acs",
+                            .fault_class = FaultClass::p2p_broken_acs,
+                            .worst = Severity::notice,
+                            .title = "ACS may stand between the GPUs",
+                            .causes = {},
+                            .page = kPage}};
+
+}  // namespace
+
+extern const Check gpu_acs{
+    .title = "PCIe bridges let GPUs talk directly", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks

@@ -1,0 +1,129 @@
+#include "support/check_cases.h"
+#include "support/gpu_nodes.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+// On all nodes two GPUs below one switch; on node1 ACS and the IOMMU are as Linux sets them where
+// guests are expected.
+void with_switch(World& w, const std::string& model = "NVIDIA A100 80GB PCIe") {
+  add_gpus(w, 2, model);
+  for (NodeFacts& node : w.cluster.nodes) {
+    World::change(node.pci, [](Pci& pci) {
+      device_at(pci, "0000:10:00.0").above = {"0000:00:00.0", "0000:01:00.0", "0000:02:00.0"};
+      device_at(pci, "0000:20:00.0").above = {"0000:00:00.0", "0000:01:00.0", "0000:02:01.0"};
+      for (const char* port : {"0000:01:00.0", "0000:02:00.0", "0000:02:01.0"}) {
+        pci.devices.push_back(fake_bridge(port));
+      }
+    });
+  }
+  World::change(w.node(1).pci, [](Pci& pci) {
+    pci.iommu = "translated";
+    device_at(pci, "0000:02:00.0").acs_redirects = true;
+    device_at(pci, "0000:02:01.0").acs_redirects = true;
+  });
+}
+
+template <class Change>
+void change_pci(World& w, Change change) {
+  World::change(w.node(1).pci, change);
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy", [](World& w) { add_gpus(w, 4); }},
+    {"ACS at the ports of two GPUs, and an IOMMU that translates",
+     [](World& w) { with_switch(w); },
+     {{.code = "gpu-acs",
+       .severity = notice,
+       .certainty = possible,
+       .symptom = Symptom::hang,
+       .says = "PCIe bridges of node1 send traffic between GPUs up to the CPU",
+       .blamed = {"node1"},
+       .evidence =
+           {"node1 ACS of 0000:02:00.0, between GPUs 0000:10:00.0 and 0000:20:00.0: "
+            "redirects, not no ReqRedir, no CmpltRedir; lspci -vvv -s 0000:02:00.0 | grep "
+            "ACSCtl",
+            "node1 IOMMU: translates the GPUs' addresses, not passes them on, or is off; cat "
+            "/sys/kernel/iommu_groups/*/type | sort | uniq -c"},
+       .fixes = {"*: NCCL_P2P_DISABLE=1", "node1: (manual)"}}}},
+    {"near miss: the IOMMU passes addresses on",
+     [](World& w) {
+       with_switch(w);
+       change_pci(w, [](Pci& pci) { pci.iommu = "identity"; });
+     }},
+    {"near miss: a guest",
+     [](World& w) {
+       with_switch(w);
+       change_pci(w, [](Pci& pci) { pci.virtual_machine = true; });
+     }},
+    {"near miss: ACS only where both ways are one",
+     [](World& w) {
+       with_switch(w);
+       change_pci(w, [](Pci& pci) {
+         device_at(pci, "0000:00:00.0").acs_redirects = true;
+         device_at(pci, "0000:02:00.0").acs_redirects = false;
+         device_at(pci, "0000:02:01.0").acs_redirects = false;
+       });
+     }},
+    {"near miss: root ports of their own",
+     [](World& w) {
+       add_gpus(w, 2);
+       change_pci(w, [](Pci& pci) {
+         pci.iommu = "translated";
+         for (PciDevice& device : pci.devices) device.acs_redirects = true;
+       });
+     }},
+    {"near miss: an NVSwitch carries it",
+     [](World& w) {
+       with_switch(w);
+       change_pci(w, [](Pci& pci) {
+         pci.devices.push_back(
+             {.address = "0000:c1:00.0", .vendor = 0x10de, .device_class = 0x068000});
+       });
+     }},
+    {"near miss: SXM boards have NVLink",
+     [](World& w) { with_switch(w, "NVIDIA A100-SXM4-80GB"); }},
+    {"near miss: GeForce does not talk over PCIe",
+     [](World& w) { with_switch(w, "NVIDIA GeForce RTX 3090"); }},
+    {"near miss: it is switched off already",
+     [](World& w) {
+       with_switch(w);
+       w.set("NCCL_P2P_DISABLE", "1");
+     }},
+    {"near miss: a Gloo job",
+     [](World& w) {
+       with_switch(w);
+       w.cluster.job.nccl = Use::no;
+     }},
+    {"what only root may read is not known",
+     [](World& w) {
+       with_switch(w);
+       change_pci(w, [](Pci& pci) {
+         pci.config_readable = false;
+         for (PciDevice& device : pci.devices) device.acs_redirects.reset();
+       });
+     },
+     {},
+     {"node1 pci.acs"}},
+    {"unknown facts are gaps",
+     [](World& w) {
+       add_gpus(w, 2);
+       w.node(0).gpu = Unknown{.kind = Why::timed_out};
+       w.node(1).pci = Unknown{.kind = Why::denied};
+     },
+     {},
+     {"node0 gpu", "node1 pci"}},
+};
+
+TEST_CASE("gpu/acs") {
+  run_cases("gpu/acs", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing
