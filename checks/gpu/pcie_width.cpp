@@ -1,0 +1,111 @@
+// Each GPU has all PCIe lanes that it and its slot have. Speeds say nothing: they fall at idle.
+#include <distdoctor/check.h>
+#include <distdoctor/judge.h>
+#include <distdoctor/views.h>
+
+#include "devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace distdoctor::checks {
+namespace {
+
+using namespace gpu;
+
+// Lanes that the card and the port above both have; none where one does not say.
+std::optional<int> possible_width(const Pci& pci, const PciDevice& gpu) {
+  if (gpu.above.empty() || !gpu.max_width) return std::nullopt;
+  const PciDevice* port = find_device(pci, gpu.above.back());
+  if (port == nullptr || !port->max_width) return std::nullopt;
+  return std::min(*gpu.max_width, *port->max_width);
+}
+
+struct Narrow {
+  const NodeFacts* node;
+  const PciDevice* gpu;
+  int possible;
+};
+
+std::vector<Narrow> narrow_gpus(const NodeFacts& node) {
+  std::vector<Narrow> all;
+  for (const PciDevice* gpu : devices_that(*node.pci, is_nvidia_gpu)) {
+    const auto possible = possible_width(*node.pci, *gpu);
+    if (possible && gpu->width && *gpu->width < *possible && gpu->driver == "nvidia") {
+      all.push_back({.node = &node, .gpu = gpu, .possible = *possible});
+    }
+  }
+  return all;
+}
+
+// Another one of its model has more: then it is not the board's doing.
+bool others_have_more(const ClusterFacts& cluster, const PciDevice& gpu) {
+  return std::ranges::any_of(cluster.nodes, [&](const NodeFacts& node) {
+    return node.pci.known() && std::ranges::any_of(node.pci->devices, [&](const PciDevice& other) {
+             return other.vendor == gpu.vendor && other.device == gpu.device && other.width &&
+                    *other.width > *gpu.width;
+           });
+  });
+}
+
+void report(const Case& c, const Narrow& narrow, Judge& judge) {
+  const auto& [node, gpu, possible] = narrow;
+  const bool odd = others_have_more(c.cluster, *gpu);
+  Finding finding{
+      .code = "gpu-pcie-width",
+      .severity = capped_by_nccl(c.cluster.job, odd ? Severity::degraded : Severity::notice),
+      .certainty = odd ? Certainty::likely : Certainty::possible,
+      .symptom = Symptom::slow,
+      .subjects = {.nodes = {node->host}, .devices = {device_name(*node, gpu->address)}},
+      .summary = fmt::format("GPU {} of {} uses {} of {} PCIe lanes", gpu->address, node->host,
+                             *gpu->width, possible)};
+  finding.evidence.push_back({.node = node->host,
+                              .fact = fmt::format("PCIe lanes of GPU {}", gpu->address),
+                              .observed = fmt::to_string(*gpu->width),
+                              .expected = fmt::to_string(possible),
+                              .command = fmt::format("lspci -vv -s {} | grep -E 'LnkCap:|LnkSta:'",
+                                                     shell_quote(gpu->address))});
+  finding.fix = {
+      by_hand(*node, fmt::format("power {} off, seat the GPU or its riser again, and clean "
+                                 "the contacts; if it stays so, look at the slot's "
+                                 "bifurcation in the BIOS",
+                                 node->host))};
+  judge.report(std::move(finding));
+}
+
+void run(const Case& c, Judge& judge) {
+  for (const NodeFacts& node : c.cluster.nodes) {
+    const Pci* pci = judge.see(node, "pci", node.pci);
+    if (pci == nullptr || pci->virtual_machine) continue;  // a guest's bus is made up
+    for (const Narrow& narrow : narrow_gpus(node)) report(c, narrow, judge);
+  }
+}
+
+// --- the catalogue ---
+
+constexpr Page kPage{
+    .meaning =
+        "GPU and slot both have more PCIe lanes than the link between them uses: a card that is "
+        "not seated well, dirt, a bad riser. Copies to and from this GPU are slower by that "
+        "factor, "
+        "and all ranks wait for it.",
+    .confirm =
+        "`lspci -vv -s ADDRESS | grep -E 'LnkCap:|LnkSta:'` as root shows `Width x8 (downgraded)`; "
+        "`nvidia-smi -q | grep -A 6 'Link Width'`. The speed may be low: it falls at idle.",
+    .fix = "Power off, seat the card again; then slot, riser and BIOS (bifurcation).",
+    .verify = "The commands show the full width."};
+constexpr Code kCodes[] = {{.id = "gpu-pcie-width",
+                            .fault_class = FaultClass::pcie_downgrade,
+                            .worst = Severity::degraded,
+                            .title = "A GPU uses too few PCIe lanes",
+                            .causes = {},
+                            .page = kPage}};
+
+}  // namespace
+
+extern const Check gpu_pcie_width{
+    .title = "GPUs use all their PCIe lanes", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks

@@ -1,0 +1,65 @@
+#include "support/check_cases.h"
+#include "support/gpu_nodes.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+void geforce(World& w, int count, const std::string& driver, const char* model = "4090") {
+  add_gpus(w, count, std::string("NVIDIA GeForce RTX ") + model);
+  for (auto& node : w.cluster.nodes) {
+    const bool odd = node.host == "node1";
+    World::change(node.gpu, [&](GpuFacts& gpu) { gpu.nvidia_driver = odd ? driver : "550.120"; });
+  }
+}
+
+Verdict claims(const std::string& driver) {
+  return {.code = "gpu-consumer-p2p",
+          .severity = Severity::notice,
+          .certainty = Certainty::possible,
+          .symptom = Symptom::hang,
+          .says = "2 GeForce cards of node1 have no peer-to-peer access",
+          .blamed = {"node1"},
+          .evidence = {"node1 NVIDIA kernel module: " + driver +
+                       ", not 525.105 or newer; head -1 "
+                       "/proc/driver/nvidia/version; nvidia-smi -L"},
+          .fixes = {"*: NCCL_P2P_DISABLE=1", "node1: (manual)"}};
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy: today's driver", [](World& w) { geforce(w, 2, "550.120"); }},
+    {"an early driver", [](World& w) { geforce(w, 2, "525.60.11"); }, {claims("525.60.11")}},
+    {"the first one", [](World& w) { geforce(w, 2, "520.56.06"); }, {claims("520.56.06")}},
+    {"near miss: the one that mends it", [](World& w) { geforce(w, 2, "525.105.17"); }},
+    {"near miss: one card", [](World& w) { geforce(w, 1, "525.60.11"); }},
+    {"near miss: cards with NVLink", [](World& w) { geforce(w, 2, "525.60.11", "3090"); }},
+    {"near miss: it is off already",
+     [](World& w) {
+       geforce(w, 2, "525.60.11");
+       w.set("NCCL_P2P_DISABLE", "1");
+     }},
+    {"NCCL takes `true` for no",
+     [](World& w) {
+       geforce(w, 2, "525.60.11");
+       w.set("NCCL_P2P_DISABLE", "true");
+     },
+     {claims("525.60.11")}},
+    {"near miss: a Gloo job",
+     [](World& w) {
+       geforce(w, 2, "525.60.11");
+       w.cluster.job.nccl = Use::no;
+     }},
+    {"unknown GPUs are a gap",
+     [](World& w) { w.node(2).gpu = Unknown{.kind = Why::timed_out}; },
+     {},
+     {"node2 gpu"}},
+};
+
+TEST_CASE("gpu/consumer_p2p") {
+  run_cases("gpu/consumer_p2p", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing
