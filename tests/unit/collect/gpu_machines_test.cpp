@@ -1,0 +1,169 @@
+// Captured machines with GPUs, from their files to what all checks of GPUs say.
+#include "support/gpu_machines.h"
+
+#include <distdoctor/areas.h>
+
+#include "collect/collectors.h"
+#include "support/check_cases.h"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace distdoctor;           // NOLINT(google-build-using-namespace)
+using namespace distdoctor::collect;  // NOLINT(google-build-using-namespace)
+using namespace distdoctor::testing;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+using machine::CapturedMachine;
+
+void look(const CapturedMachine& captured, NodeFacts& node) {
+  const auto machine = machine::Machine::captured(captured);
+  collect_pci(*machine, {}, node);
+  collect_gpu(*machine, {}, node);
+  collect_kernel_log(*machine, {}, node);
+  collect_devices(*machine, {}, node);
+  NodeFacts other;
+  collect_identity(*machine, {}, other);
+  World::change(node.identity, [&](Identity& identity) {
+    identity.container = other.identity->container;
+    identity.kernel = other.identity->kernel;
+  });
+  if (!node.identity->container.empty()) node.context = Context::container;
+}
+
+// Four nodes of one kind, the second of which may be ill.
+std::set<std::string> codes_on(const CapturedMachine& healthy, const CapturedMachine& ill) {
+  World world;
+  for (std::size_t i = 0; i < world.cluster.nodes.size(); ++i) {
+    look(i == 1 ? ill : healthy, world.node(i));
+  }
+  std::set<std::string> codes;
+  for (const NamedCheck& named : all_checks()) {
+    Judge judge(named.check->codes);
+    named.check->run({.cluster = world.cluster, .expect = world.expect}, judge);
+    for (const Finding& finding : judge.findings()) codes.insert(finding.code);
+  }
+  return codes;
+}
+
+using Codes = std::set<std::string>;
+
+struct Healthy {
+  std::string_view name;
+  CapturedMachine (*machine)();
+};
+
+const std::vector<Healthy> kHealthy = {
+    {"HGX H100", fake_hgx_h100}, {"four A100 PCIe", fake_a100_pcie},
+    {"cloud VM", fake_cloud_vm}, {"desktop", fake_desktop},
+    {"MI300X", fake_mi300x},     {"docker", fake_docker},
+    {"WSL", fake_wsl},           {"without GPU", fake_without_gpu},
+};
+
+struct Fault {
+  std::string_view name;
+  CapturedMachine (*machine)();
+  void (*hurt)(CapturedMachine&);
+  Codes codes;
+};
+
+void say(CapturedMachine& captured, const std::string& line) {
+  captured.kernel_log = *captured.kernel_log + "<4>[89990.000000] " + line + "\n";
+}
+
+const std::string kA100 = "0000:23:00.0";
+const std::string kA100Folder = "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:00.0";
+
+const std::vector<Fault> kFaults = {
+    {"a GPU of eight fell off the bus",
+     fake_hgx_h100,
+     [](CapturedMachine& m) {
+       say(m, "NVRM: Xid (PCI:0000:23:00): 79, pid=1, GPU has fallen off the bus.");
+     },
+     {"gpu-xid"}},
+    {"an illegal access of a program",
+     fake_hgx_h100,
+     [](CapturedMachine& m) { say(m, "NVRM: Xid (PCI:0000:23:00): 31, pid=7, MMU Fault"); },
+     {"gpu-program-fault"}},
+    {"a GPU that the driver let go",
+     fake_hgx_h100,
+     [](CapturedMachine& m) { m.files.erase("/proc/driver/nvidia/gpus/0000:23:00.0/information"); },
+     {"gpu-missing", "gpu-count-differs"}},
+    {"the libraries were updated, the module was not",
+     fake_cloud_vm,
+     [](CapturedMachine& m) {
+       m.files["/usr/lib/x86_64-linux-gnu/libcuda.so.1"].link = "libcuda.so.560.35.03";
+       m.files["/usr/lib/x86_64-linux-gnu/libcuda.so.560.35.03"].text = "ELF";
+     },
+     {"gpu-driver-mismatch"}},
+    {"half of the lanes",
+     fake_a100_pcie,
+     [](CapturedMachine& m) {
+       m.files[kA100Folder + "/" + kA100 + "/current_link_width"].text = "8\n";
+     },
+     {"gpu-pcie-width"}},
+    {"ACS, and an IOMMU that translates",
+     fake_a100_pcie,
+     [](CapturedMachine& m) {
+       m.files["/sys/kernel/iommu_groups/10/type"].text = "DMA-FQ\n";
+       m.files[kA100Folder + "/config"].text = fake_config(0x1d);
+     },
+     {"gpu-acs"}},
+    {"the same, but nobody may read it",
+     fake_a100_pcie,
+     [](CapturedMachine& m) {
+       m.files["/sys/kernel/iommu_groups/10/type"].text = "DMA-FQ\n";
+       for (auto& [path, file] : m.files) {
+         if (path.ends_with("/config")) file.text = fake_config();
+       }
+     },
+     {}},
+    {"nouveau has taken the card",
+     fake_desktop,
+     [](CapturedMachine& m) {
+       m.files["/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/driver"].link =
+           "../../../../bus/pci/drivers/nouveau";
+       std::erase_if(m.files, [](const auto& entry) {
+         return entry.first.find("nvidia") != std::string::npos;
+       });
+     },
+     {"gpu-no-driver", "gpu-count-differs"}},
+    {"a container without its GPUs",
+     fake_docker,
+     [](CapturedMachine& m) {
+       std::erase_if(m.files,
+                     [](const auto& entry) { return entry.first.starts_with("/dev/nvidia"); });
+     },
+     {"gpu-not-visible"}},
+    {"a user outside of the group render, in the job",
+     fake_mi300x,
+     [](CapturedMachine& m) {
+       m.files["/dev/kfd"].error = 13;
+       m.files["/.dockerenv"].text = "";
+     },
+     {"gpu-not-visible"}},
+};
+
+}  // namespace
+
+TEST_CASE("healthy machines with GPUs: nobody is blamed") {
+  for (const Healthy& row : kHealthy) {
+    CAPTURE(row.name);
+    CHECK(codes_on(row.machine(), row.machine()) == Codes{});
+  }
+}
+
+TEST_CASE("machines with one GPU fault each") {
+  for (const Fault& row : kFaults) {
+    CAPTURE(row.name);
+    auto ill = row.machine();
+    row.hurt(ill);
+    CHECK(codes_on(row.machine(), ill) == row.codes);
+  }
+}
