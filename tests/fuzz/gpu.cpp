@@ -2,6 +2,8 @@
 // are facts or none, and never trouble.
 #include "collect/gpu.h"
 
+#include <distdoctor/xid.h>
+
 #include "collect/kernel_log.h"
 #include "collect/pci.h"
 #include "target.h"
@@ -38,7 +40,11 @@ void read_gpu(std::string_view text) {
 
 void read_log(std::string_view text) {
   const auto log = collect::parse_kernel_log(text, 1);
-  for (const auto& line : log.lines) must(line.uptime_s >= 0 && line.text.size() <= 400);
+  for (const auto& line : log.lines) {
+    must(line.uptime_s >= 0 && line.text.size() <= 400);
+    const auto xid = parse_xid(line);
+    must(!xid || (xid->code > 0 && !xid->pci.empty()));
+  }
 }
 
 }  // namespace
