@@ -32,6 +32,9 @@ std::string content(const CapturedFile& file) {
 }  // namespace
 
 std::string MemoryTree::resolved(std::string_view path, bool last) const {
+  // A recording notes a file by the name that was asked for, which may lead through a link.
+  const auto asked = files_.find(std::string(path));
+  if (asked != files_.end() && (asked->second.link.empty() || !last)) return asked->first;
   std::deque<std::string> open;
   add_parts(open, path);
   std::vector<std::string> done;

@@ -3,6 +3,7 @@
 
 #include <distdoctor/areas.h>
 
+#include "capture/capture.h"
 #include "collect/collectors.h"
 #include "support/check_cases.h"
 
@@ -165,5 +166,25 @@ TEST_CASE("machines with one GPU fault each") {
     auto ill = row.machine();
     row.hurt(ill);
     CHECK(codes_on(row.machine(), ill) == row.codes);
+  }
+}
+
+TEST_CASE("a machine that was written down shows the same devices") {
+  for (const Healthy& row : kHealthy) {
+    CAPTURE(row.name);
+    const auto original = machine::Machine::captured(row.machine());
+    capture::Recorder recorder(*original);
+    NodeFacts before;
+    for (const auto collect : {collect_pci, collect_gpu, collect_kernel_log}) {
+      collect(recorder.machine(), {}, before);
+    }
+    const auto again = capture::read(capture::write(recorder.notes()), "node.json");
+    REQUIRE(again.has_value());
+    const auto machine = machine::Machine::captured(*again);
+    NodeFacts after;
+    for (const auto collect : {collect_pci, collect_gpu, collect_kernel_log}) {
+      collect(*machine, {}, after);
+    }
+    CHECK(after == before);
   }
 }
