@@ -42,12 +42,18 @@ std::vector<Fault> faults_of(const KernelLog& log) {
   return faults;
 }
 
+constexpr int kRecovery = 154;
+
 // "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)": what is needed now.
 bool wants_recovery(const XidEvent& event) {
-  constexpr int kRecovery = 154;
   const auto to = event.text.rfind(" to ");
   return event.code == kRecovery && to != std::string::npos &&
          event.text.find("Required", to) != std::string::npos;
+}
+
+// Named, and nobody blamed.
+bool unlisted(const XidEvent& event) {
+  return !event.nvswitch && event.code != kRecovery && find_xid(event.code) == nullptr;
 }
 
 XidMeaning meaning_of(const XidEvent& event) {
@@ -73,7 +79,7 @@ XidMeaning meaning_of(const XidEvent& event) {
                                      .kind = XidKind::follows,
                                      .cure = XidCure::nothing,
                                      .worst = Severity::notice,
-                                     .meaning = "NVIDIA's list of Xid errors says what it means"};
+                                     .meaning = "not in our list of faults"};
 }
 
 // A reset leaves no mark in the log, a reload or a power cycle does: what a reset cures may be
@@ -86,7 +92,8 @@ Severity severity_of(const Fault& fault) {
   return std::min(meaning.worst, most);
 }
 
-bool accuses(const Fault& fault) {
+bool tells_of_the_device(const Fault& fault) {
+  if (unlisted(fault.event)) return fault.age_s <= kDay;
   const XidKind kind = meaning_of(fault.event).kind;
   return kind == XidKind::hardware || kind == XidKind::link || kind == XidKind::driver;
 }
@@ -106,6 +113,9 @@ std::string name_of(const XidEvent& event) {
 
 std::string cure_text(const NodeFacts& node, const XidEvent& event, XidCure cure) {
   const std::string where = shell_quote(event.pci);
+  if (unlisted(event)) {
+    return "look the number up in NVIDIA's document \"XID Errors\", which says whose fault it is";
+  }
   switch (cure) {
     case XidCure::nothing:
       return "look at the program that ran there; the GPU itself goes on";
@@ -158,7 +168,7 @@ void report_device(const Case& c,
   Finding finding{
       .code = "gpu-xid",
       .severity = capped_by_nccl(c.cluster.job, severity_of(*worst)),
-      .certainty = fresh ? Certainty::likely : Certainty::possible,
+      .certainty = fresh && !unlisted(worst->event) ? Certainty::likely : Certainty::possible,
       .symptom = Symptom::crash,
       .subjects = {.nodes = {node.host}, .devices = {device_name(node, worst->event.pci)}},
       .summary =
@@ -203,7 +213,7 @@ void judge_log(const Case& c, const NodeFacts& node, const KernelLog& log, Judge
   std::map<std::string, std::vector<Fault>> devices;
   std::vector<Fault> programs;
   for (Fault& fault : faults_of(log)) {
-    if (accuses(fault) || wants_recovery(fault.event)) {
+    if (tells_of_the_device(fault)) {
       devices[fault.event.pci].push_back(std::move(fault));
     } else if (meaning_of(fault.event).kind == XidKind::application && fault.age_s <= kDay) {
       programs.push_back(std::move(fault));

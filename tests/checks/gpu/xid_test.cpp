@@ -166,13 +166,23 @@ const std::vector<CheckCase> cases = {
             "the driver says that the GPU has to be recovered",
             {seen("Xid 154, 30 s ago: GPU recovery action changed from 0x0 (None) to 0x1 (GPU "
                   "Reset Required)")})}},
-    {"near miss: it wants nothing any more, and codes that nobody knows",
+    {"near miss: it wants nothing any more, and a line that is none",
      [](World& w) {
        add_gpus(w, 2);
        xid(w, 30, "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)");
-       xid(w, 30, "999, something new");
        xid(w, 30, "x, no code");
      }},
+    {"a code that is not listed is named, and nobody blamed; an old one is left alone",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 90'000, "998, something newer");
+       xid(w, 30, "999, something new");
+     },
+     {fault(notice,
+            possible,
+            Symptom::crash,
+            "Xid 999, 30 s ago: not in our list of faults",
+            {seen("Xid 999, 30 s ago: something new")})}},
     {"the job uses no GPU library",
      [](World& w) {
        add_gpus(w, 2);
