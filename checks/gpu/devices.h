@@ -1,4 +1,4 @@
-// GPUs, cards and switches among a node's PCI devices, and how they are called in findings.
+// GPUs and NVSwitches among a node's PCI devices, and how they are called in findings.
 // Look-ups that the checks of this folder share; no judgement.
 #pragma once
 
@@ -20,27 +20,13 @@
 namespace distdoctor::checks::gpu {
 
 inline constexpr std::uint16_t kNvidia = 0x10de;
-inline constexpr std::uint16_t kAmd = 0x1002;
-inline constexpr std::uint32_t kBridge = 0x0604;  // PCI-to-PCI
 
-// A GPU that computes: NVIDIA's of any kind, AMD's Instinct (a display controller of AMD's may be
-// the one in a CPU).
-inline bool is_gpu(const PciDevice& device) {
-  const auto kind = device.device_class >> 8U;
-  if (device.vendor == kNvidia) return kind == 0x0300 || kind == 0x0302;
-  return device.vendor == kAmd && (kind == 0x0380 || kind == 0x1200);
-}
 inline bool is_nvidia_gpu(const PciDevice& device) {
-  return device.vendor == kNvidia && is_gpu(device);
+  const auto kind = device.device_class >> 8U;
+  return device.vendor == kNvidia && (kind == 0x0300 || kind == 0x0302);
 }
 inline bool is_nvswitch(const PciDevice& device) {
   return device.vendor == kNvidia && device.device_class >> 8U == 0x0680;
-}
-inline bool is_network_card(const PciDevice& device) {
-  return device.device_class >> 16U == 0x02;
-}
-inline bool is_bridge(const PciDevice& device) {
-  return device.device_class >> 8U == kBridge;
 }
 
 template <class Wanted>
