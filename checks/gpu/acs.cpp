@@ -111,13 +111,6 @@ bool nothing_to_redirect(const NodeFacts& node) {
   return nvswitch || pci.virtual_machine || pci.iommu != "translated" || pcie_gpus(node).size() < 2;
 }
 
-bool tried_without(const Case& c, const NodeFacts& node) {
-  const Prediction* prediction = find_prediction(c.cluster, node.host);
-  const Setting* off =
-      prediction == nullptr ? nullptr : find_setting(*prediction, "NCCL_P2P_DISABLE");
-  return off != nullptr && off->value == "1";  // NCCL takes no other text for yes
-}
-
 void run(const Case& c, Judge& judge) {
   if (c.cluster.job.nccl == Use::no) return;
   static const Observed<bool> unread =
@@ -126,7 +119,7 @@ void run(const Case& c, Judge& judge) {
     const auto* gpus = judge.see(node, "gpu", node.gpu);
     if (gpus == nullptr || count_of(*gpus, GpuVendor::nvidia) < 2) continue;
     const auto* pci = judge.see(node, "pci", node.pci);
-    if (pci == nullptr || nothing_to_redirect(node) || tried_without(c, node)) continue;
+    if (pci == nullptr || nothing_to_redirect(node) || peer_access_off(c.cluster, node)) continue;
     if (!pci->config_readable) {
       judge.see(node, "pci.acs", unread);
       continue;

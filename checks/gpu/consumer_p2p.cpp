@@ -38,10 +38,7 @@ bool claims_peer_access(std::string_view driver) {
 void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
   const auto cards = std::ranges::count_if(node.gpu->gpus, is_geforce_40);
   if (cards < 2 || !claims_peer_access(node.gpu->nvidia_driver)) return;
-  const Prediction* prediction = find_prediction(c.cluster, node.host);
-  const Setting* off =
-      prediction == nullptr ? nullptr : find_setting(*prediction, "NCCL_P2P_DISABLE");
-  if (off != nullptr && off->value == "1") return;  // NCCL takes no other text for yes
+  if (peer_access_off(c.cluster, node)) return;
   Finding finding{.code = "gpu-consumer-p2p",
                   .severity = Severity::notice,
                   .certainty = Certainty::possible,

@@ -66,6 +66,14 @@ inline Severity capped_by_nccl(const JobSpec& job, Severity severity) {
   return job.nccl == Use::no ? std::min(severity, Severity::notice) : severity;
 }
 
+// NCCL takes no other text than "1" for yes.
+inline bool peer_access_off(const ClusterFacts& cluster, const NodeFacts& node) {
+  const Prediction* prediction = find_prediction(cluster, node.host);
+  const Setting* off =
+      prediction == nullptr ? nullptr : find_setting(*prediction, "NCCL_P2P_DISABLE");
+  return off != nullptr && off->value == "1";
+}
+
 inline std::string plural(std::size_t count, std::string_view word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
