@@ -17,15 +17,23 @@ namespace {
 
 using namespace gpu;
 
-// GPUs that talk over PCIe, by the words of their names. NVSwitch, SXM boards and NVLink carry
-// what goes between the others; GeForce drivers offer no such access.
+// "A10" of "NVIDIA A10", "A100" of "NVIDIA A100-SXM4-80GB".
+std::string_view family_of(std::string_view model) {
+  for (const std::string_view maker : {"NVIDIA ", "Tesla "}) {
+    if (model.starts_with(maker)) model.remove_prefix(maker.size());
+  }
+  return model.substr(0, model.find_first_of(" -"));
+}
+
+// GPUs that talk over PCIe. NVSwitch, SXM boards and NVLink carry what goes between the others;
+// GeForce drivers offer no such access.
 bool talks_over_pcie(const Gpu& gpu) {
-  constexpr std::array kWords = {"PCIe", "PCIE", "L40", "NVIDIA L4", "A40",      "NVIDIA A10",
-                                 "A30",  "A16",  "T4",  "RTX A",     "RTX 6000", "RTX PRO"};
-  return gpu.vendor == GpuVendor::nvidia && gpu.model.find("GeForce") == std::string::npos &&
-         std::ranges::any_of(kWords, [&](std::string_view word) {
-           return gpu.model.find(word) != std::string::npos;
-         });
+  constexpr std::array<std::string_view, 11> kFamilies = {"L4",  "L40", "L40S", "A2", "A10", "A10G",
+                                                          "A16", "A30", "A40",  "T4", "RTX"};
+  if (gpu.vendor != GpuVendor::nvidia) return false;
+  return gpu.model.find("PCIe") != std::string::npos ||
+         gpu.model.find("PCIE") != std::string::npos ||
+         std::ranges::find(kFamilies, family_of(gpu.model)) != kFamilies.end();
 }
 
 std::vector<const PciDevice*> pcie_gpus(const NodeFacts& node) {

@@ -87,6 +87,8 @@ const std::vector<CheckCase> cases = {
              {.address = "0000:c1:00.0", .vendor = 0x10de, .device_class = 0x068000});
        });
      }},
+    {"near miss: cards whose NVLink bridge may join them",
+     [](World& w) { with_switch(w, "NVIDIA H100 NVL"); }},
     {"near miss: SXM boards have NVLink",
      [](World& w) { with_switch(w, "NVIDIA A100-SXM4-80GB"); }},
     {"near miss: GeForce does not talk over PCIe",

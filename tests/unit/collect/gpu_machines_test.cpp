@@ -185,6 +185,8 @@ TEST_CASE("a machine that was written down shows the same devices") {
     for (const auto collect : {collect_pci, collect_gpu, collect_kernel_log}) {
       collect(*machine, {}, after);
     }
-    CHECK(after == before);
+    CHECK(after.pci == before.pci);
+    CHECK(after.gpu == before.gpu);
+    CHECK(after.kernel_log.known() == before.kernel_log.known());
   }
 }
