@@ -89,10 +89,21 @@ std::string human_bits_per_second(double bits) {
   return scaled(std::max(bits, 0.0), 1000, kUnits);
 }
 
+namespace {
+
+// std::chrono::round goes one beyond, which for the largest time is too much.
+std::chrono::seconds rounded(nanoseconds t) {
+  using namespace std::chrono_literals;
+  const auto whole = std::chrono::floor<std::chrono::seconds>(t);
+  return t - whole >= 500ms ? whole + 1s : whole;
+}
+
+}  // namespace
+
 std::string human_duration(nanoseconds t) {
   using namespace std::chrono_literals;
   if (t < 0ns) return "-" + human_duration(t == nanoseconds::min() ? nanoseconds::max() : -t);
-  if (t >= 59500ms) return two_parts(std::chrono::round<std::chrono::seconds>(t));
+  if (t >= 59500ms) return two_parts(rounded(t));
   constexpr std::array<std::string_view, 4> kUnits = {"ns", "us", "ms", "s"};
   return scaled(static_cast<double>(t.count()), 1000, kUnits);
 }

@@ -167,6 +167,12 @@ TEST_CASE("Fleet: a peer without the program says so, or gets it and keeps nothi
   const auto without = Fleet::open({"there"}, options, soon());
   CHECK(without->peers().at(0).not_reached ==
         "distdoctor is neither /nowhere/distdoctor there nor in PATH");
+  // With a sanitizer's tables we are larger than what a channel takes at once.
+  if (fs::file_size("/proc/self/exe") > std::uintmax_t{200} << 20) {
+    MESSAGE("skipped: this program is too large to be pushed");
+    fs::remove_all(folder);
+    return;
+  }
   options.push = true;
   const auto with = Fleet::open({"there"}, options, soon());
   REQUIRE_MESSAGE(with->peers().at(0).reached, with->peers().at(0).not_reached);
