@@ -22,9 +22,13 @@ int explain(const Options& options) {
   return kExitUsage;
 }
 
-int list(const Options& /*options*/) {
+int list(const Options& options) {
   std::ostringstream text;
-  render::catalogue(all_checks(), text);
+  if (options.classes) {
+    render::classes(all_checks(), text);
+  } else {
+    render::catalogue(all_checks(), text);
+  }
   return print(text.str(), kExitHealthy);
 }
 

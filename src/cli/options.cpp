@@ -110,9 +110,11 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
       app.add_subcommand("env", "Print exports that make the choice of interfaces right");
   add_job_options(*env, raw, options);
   env->add_option("--node", options.node, "The values of this node, where they differ");
-  CLI::App* explain = app.add_subcommand("explain", "Explain a code: meaning, how to confirm, fix");
+  CLI::App* explain =
+      app.add_subcommand("explain", "Explain a code, or a class: meaning, how to confirm, fix");
   explain->add_option("CODE", options.code)->required();
-  app.add_subcommand("list", "List all checks and codes");
+  CLI::App* list = app.add_subcommand("list", "List all checks and codes");
+  list->add_flag("--classes", options.classes, "By cause: what shows it, and the codes for it");
 }
 
 Done mistake(const Error& error) {

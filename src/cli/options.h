@@ -25,6 +25,7 @@ struct Options {
   std::vector<std::string> facts_files = {};  // judge these instead of the machines
   std::string code = {};                      // explain CODE
   std::string root = {};                      // facts --root: a captured machine
+  bool classes = false;                       // list --classes
   std::string capture = {};                   // facts --capture: a file for this machine
   std::string node = {};                      // env --node
   Deadline by = Deadline::after({});          // the end of the budget
