@@ -43,18 +43,6 @@ std::vector<const PciDevice*> pcie_gpus(const NodeFacts& node) {
   });
 }
 
-// Where the ways of two devices part, each one's port of the switch decides.
-const PciDevice* redirecting_port(const Pci& pci, const PciDevice& a, const PciDevice& b) {
-  const std::size_t common = common_bridges(a, b);
-  if (common == 0) return nullptr;  // by way of the CPU anyhow
-  for (const PciDevice* device : {&a, &b}) {
-    if (device->above.size() <= common) continue;
-    const PciDevice* port = find_device(pci, device->above[common]);
-    if (port != nullptr && port->acs_redirects == true) return port;
-  }
-  return nullptr;
-}
-
 struct Redirected {
   const PciDevice* gpu;
   const PciDevice* other;

@@ -4,6 +4,8 @@
 #include <distdoctor/enum_names.h>
 #include <distdoctor/facts/pci.h>
 
+#include "devices.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +35,19 @@ inline Distance distance_between(const PciDevice& a, const PciDevice& b) {
     return one_switch ? Distance::pix : Distance::pxb;
   }
   return a.numa >= 0 && b.numa >= 0 && a.numa != b.numa ? Distance::sys : Distance::phb;
+}
+
+// Where the ways of two devices part, each one's port of the switch decides whether traffic between
+// them goes up to the CPU (ACS). Null: no port does that, or it goes by way of the CPU anyhow.
+inline const PciDevice* redirecting_port(const Pci& pci, const PciDevice& a, const PciDevice& b) {
+  const std::size_t common = common_bridges(a, b);
+  if (common == 0) return nullptr;
+  for (const PciDevice* device : {&a, &b}) {
+    if (device->above.size() <= common) continue;
+    const PciDevice* port = find_device(pci, device->above[common]);
+    if (port != nullptr && port->acs_redirects == true) return port;
+  }
+  return nullptr;
 }
 
 }  // namespace distdoctor::checks::gpu

@@ -3,6 +3,7 @@
 #include <distdoctor/judge.h>
 #include <distdoctor/views.h>
 
+#include "cards.h"
 #include "devices.h"
 #include "distance.h"
 
@@ -17,23 +18,7 @@ namespace {
 
 using namespace gpu;
 
-// --- which cards ---
-
-bool active(const RdmaDevice& device) {
-  return std::ranges::any_of(device.ports, [](const RdmaPort& port) {
-    return port.state.find("ACTIVE") != std::string::npos;
-  });
-}
-
-// Mellanox cards that would carry data. Others have ways of their own to a GPU's memory (EFA), or
-// none (software RDMA).
-std::vector<const RdmaDevice*> cards_of(const NodeFacts& node) {
-  std::vector<const RdmaDevice*> cards;
-  for (const RdmaDevice& device : node.rdma->devices) {
-    if (device.driver.starts_with("mlx5") && active(device)) cards.push_back(&device);
-  }
-  return cards;
-}
+// --- which GPUs and cards ---
 
 // GeForce has no GPUDirect RDMA at all.
 std::vector<const PciDevice*> gpus_of(const NodeFacts& node) {

@@ -231,24 +231,26 @@ constexpr Page kVisiblePage{
         "/dev/dri`; in Kubernetes a limit on nvidia.com/gpu. On a host: the group of the node "
         "(video, render).",
     .verify = kVerify};
-constexpr std::string_view kVisibleCause[] = {"gpu-not-visible"};
+constexpr std::string_view kFewer[] = {"gpu-count-differs", "gpu-too-few"};
+constexpr std::string_view kNoneDriven[] = {"gpu-count-differs", "gpu-not-visible"};
+constexpr std::string_view kShut[] = {"gpu-too-few"};
 constexpr Code kCodes[] = {{.id = "gpu-missing",
                             .fault_class = FaultClass::gpu_fault,
                             .worst = Severity::blocker,
                             .title = "A GPU of the node is not driven",
-                            .causes = {},
+                            .causes = kFewer,
                             .page = kMissingPage},
                            {.id = "gpu-no-driver",
                             .fault_class = FaultClass::driver_mismatch,
                             .worst = Severity::blocker,
                             .title = "The NVIDIA driver is not loaded",
-                            .causes = kVisibleCause,
+                            .causes = kNoneDriven,
                             .page = kDriverPage},
                            {.id = "gpu-not-visible",
                             .fault_class = FaultClass::container_gpu_visibility,
                             .worst = Severity::blocker,
                             .title = "GPUs cannot be opened here",
-                            .causes = {},
+                            .causes = kShut,
                             .page = kVisiblePage}};
 
 }  // namespace

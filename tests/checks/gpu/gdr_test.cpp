@@ -1,5 +1,5 @@
+#include "checks/gpu/gdr_nodes.h"
 #include "support/check_cases.h"
-#include "support/gpu_nodes.h"
 
 #include <string>
 #include <vector>
@@ -9,26 +9,6 @@ namespace {
 
 using enum Severity;
 using enum Certainty;
-
-// On all nodes: two GPUs, the first with a card beside it below one switch.
-void with_card(World& w, const std::string& driver = "mlx5_core") {
-  add_gpus(w, 2);
-  for (NodeFacts& node : w.cluster.nodes) {
-    node.devices = Devices{.gpus = {"/dev/nvidia0", "/dev/nvidia1"}, .rdma = {"mlx5_0"}};
-    RdmaDevice device{.name = "mlx5_0", .driver = driver, .pci = "0000:11:00.0"};
-    device.ports.push_back({.state = "ACTIVE", .physical = "LinkUp"});
-    node.rdma = Rdma{.devices = {device}};
-    World::change(node.pci, [](Pci& pci) {
-      pci.devices.push_back({.address = "0000:11:00.0",
-                             .vendor = 0x15b3,
-                             .device_class = 0x020700,
-                             .driver = "mlx5_core",
-                             .numa = 0,
-                             .above = {"0000:00:00.0", "0000:01:00.0"}});
-      device_at(pci, "0000:10:00.0").above = {"0000:00:00.0", "0000:01:01.0"};
-    });
-  }
-}
 
 template <class Change>
 void change_gpu(World& w, Change change) {
