@@ -15,7 +15,7 @@
 namespace distdoctor::checks {
 namespace {
 
-using namespace gpu;
+using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of this folder
 
 // "A10" of "NVIDIA A10", "A100" of "NVIDIA A100-SXM4-80GB".
 std::string_view family_of(std::string_view model) {

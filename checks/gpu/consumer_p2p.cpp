@@ -14,7 +14,7 @@
 namespace distdoctor::checks {
 namespace {
 
-using namespace gpu;
+using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of this folder
 
 bool is_geforce_40(const Gpu& gpu) {
   return gpu.model.find("GeForce RTX 40") != std::string::npos;

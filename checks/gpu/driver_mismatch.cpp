@@ -15,7 +15,7 @@
 namespace distdoctor::checks {
 namespace {
 
-using namespace gpu;
+using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of this folder
 
 // "NVRM: API mismatch: the client has the version 550.90.07, but": some program has met it since
 // the module was loaded.

@@ -13,7 +13,7 @@
 namespace distdoctor::checks {
 namespace {
 
-using namespace gpu;
+using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of this folder
 
 // Lanes that the card and the port above both have; none where one does not say.
 std::optional<int> possible_width(const Pci& pci, const PciDevice& gpu) {

@@ -17,7 +17,7 @@
 namespace distdoctor::checks {
 namespace {
 
-using namespace gpu;
+using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of this folder
 
 // A job that computes on CPUs may have as many ranks as it likes: only what somebody said, or set,
 // tells that it uses GPUs.

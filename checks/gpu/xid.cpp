@@ -17,7 +17,7 @@
 namespace distdoctor::checks {
 namespace {
 
-using namespace gpu;
+using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of this folder
 
 constexpr double kHour = 3600;
 constexpr double kDay = 24 * kHour;
