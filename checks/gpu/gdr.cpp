@@ -2,6 +2,7 @@
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/views.h>
+#include <distdoctor/workers.h>
 
 #include "cards.h"
 #include "devices.h"
@@ -10,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 namespace distdoctor::checks {
@@ -59,15 +59,13 @@ bool some_close(const std::vector<Near>& nearest) {
 
 // --- whether it can work ---
 
-// 5 and 12 of "5.12.0-1-generic".
+// "5.12.0-1-generic" and later. Red Hat brought it to its 4.18, too.
 bool kernel_has_dma_buf(std::string_view release) {
-  int major = 0;
-  int minor = 0;
-  const char* end = release.data() + release.size();
-  const auto first = std::from_chars(release.data(), end, major);
-  if (first.ptr != end && *first.ptr == '.') std::from_chars(first.ptr + 1, end, minor);
-  const bool old = major < 5 || (major == 5 && minor < 12);
-  return !old || release.find(".el8") != std::string_view::npos;  // Red Hat brought it there, too
+  const auto dot = std::min(release.find('.'), release.size());
+  const auto rest = release.substr(std::min(dot + 1, release.size()));
+  const int major = number(release.substr(0, dot)).value_or(0);
+  const int minor = number(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0);
+  return major > 5 || (major == 5 && minor >= 12) || release.find(".el8") != std::string_view::npos;
 }
 
 bool dma_buf_possible(const NodeFacts& node, const Settings& settings) {
