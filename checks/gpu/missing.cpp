@@ -138,14 +138,25 @@ bool too_few(const Case& c, std::size_t usable) {
   return usable == 0 || std::cmp_greater(c.cluster.job.ranks_per_node.value_or(0), usable);
 }
 
+// How containers are given GPUs, by their kind.
+std::string give_gpus(const std::string& container, GpuVendor vendor) {
+  const bool amd = vendor == GpuVendor::amd;
+  if (container == "kubernetes") {
+    return fmt::format("request the GPUs in the pod's limits ({})",
+                       amd ? "amd.com/gpu" : "nvidia.com/gpu");
+  }
+  if (container == "apptainer") {
+    return fmt::format("start it with `apptainer exec {}`", amd ? "--rocm" : "--nv");
+  }
+  if (amd) return "start the container with --device /dev/kfd --device /dev/dri";
+  if (container == "enroot") return "start the container with NVIDIA_VISIBLE_DEVICES=all";
+  return "start the container with --gpus all (NVIDIA Container Toolkit)";
+}
+
 Fix open_up(const Seen& seen, Access access, const Gpu& gpu) {
   const NodeFacts& node = *seen.node;
   if (access == Access::absent) {
-    const bool amd = gpu.vendor == GpuVendor::amd;
-    const bool pod = node.identity->container == "kubernetes";
-    return by_hand(node, pod ? "request the GPUs in the pod's limits (nvidia.com/gpu, amd.com/gpu)"
-                         : amd ? "start the container with --device /dev/kfd --device /dev/dri"
-                               : "start the container with --gpus all (NVIDIA Container Toolkit)");
+    return by_hand(node, give_gpus(node.identity->container, gpu.vendor));
   }
   return by_hand(node, fmt::format("let the job's user open it: `ls -l {}` shows its owner and "
                                    "group; add the user to that group, and log in again",
