@@ -2,6 +2,7 @@
 // checks of the choices share; no judgement.
 #pragma once
 
+#include <distdoctor/hcas.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/quote.h>
 #include <distdoctor/setting_text.h>
@@ -74,7 +75,7 @@ inline std::vector<Fix> set_variable(const Case& c,
 inline bool rdma_carries_data(const Case& c) {
   return std::ranges::all_of(c.cluster.nodes, [&](const NodeFacts& node) {
     const Prediction* prediction = find_prediction(c.cluster, node.host);
-    return prediction != nullptr && distdoctor::rdma_carries_data(node, prediction->settings);
+    return prediction != nullptr && distdoctor::rdma_carries_data(node, *prediction);
   });
 }
 

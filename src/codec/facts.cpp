@@ -39,6 +39,18 @@ ChoiceOrError choice_or_error(const Choice* choice, const std::string& error) {
   return {.interface = {choice->interface}, .address = {choice->address}};
 }
 
+Observed<std::vector<HcaShape>> shown_hcas(const Prediction& prediction) {
+  if (!prediction.hcas.known()) return prediction.hcas.why();
+  std::vector<HcaShape> hcas;
+  for (const HcaChoice& hca : prediction.hcas->used) {
+    hcas.push_back({.device = hca.device,
+                    .port = hca.port,
+                    .link_layer = hca.roce ? "RoCE" : "IB",
+                    .gid_index = hca.gid_index});
+  }
+  return hcas;
+}
+
 Observed<NcclShape> shown_nccl(const NodeFacts& node, const Prediction& prediction) {
   if (!prediction.nccl.known()) return prediction.nccl.why();
   const NcclChoice& choice = *prediction.nccl;
@@ -52,7 +64,8 @@ Observed<NcclShape> shown_nccl(const NodeFacts& node, const Prediction& predicti
                                                 choice.bootstrap_error),
                    .net_socket = choice.net_socket,
                    .net_socket_error = {error.empty() ? std::nullopt : std::optional(error)},
-                   .others = prediction.nccl_others};
+                   .others = prediction.nccl_others,
+                   .hca = shown_hcas(prediction)};
 }
 
 Observed<GlooShape> shown_gloo(const Prediction& prediction) {

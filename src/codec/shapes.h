@@ -120,6 +120,12 @@ struct ChoiceOrError {
   Sometimes<Address> address = {};
   Sometimes<std::string> error = {};
 };
+struct HcaShape {
+  std::string device = {};
+  int port = 1;
+  std::string link_layer = {};  // in NCCL's words
+  std::optional<int> gid_index = {};
+};
 struct NcclShape {
   std::string library = {};
   std::string version = {};
@@ -129,6 +135,7 @@ struct NcclShape {
   std::vector<Choice> net_socket = {};
   Sometimes<std::string> net_socket_error = {};
   std::vector<NcclChoice> others = {};  // of older rules, where they differ
+  Observed<std::vector<HcaShape>> hca = {};
 };
 struct GlooShape {
   ChoiceOrError first = {};  // the only one, unless GLOO_SOCKET_IFNAME names several
@@ -147,6 +154,13 @@ void fields(V& v, T& x) {
   v("address", x.address);
   v("error", x.error);
 }
+template <class V, Is<HcaShape> T>
+void fields(V& v, T& x) {
+  v("device", x.device);
+  v("port", x.port);
+  v("link_layer", x.link_layer);
+  v("gid_index", x.gid_index);
+}
 template <class V, Is<NcclShape> T>
 void fields(V& v, T& x) {
   v("library", x.library);
@@ -157,6 +171,7 @@ void fields(V& v, T& x) {
   v("net_socket", x.net_socket);
   v("net_socket_error", x.net_socket_error);
   v("others", x.others);
+  v("hca", x.hca);
 }
 template <class V, Is<GlooShape> T>
 void fields(V& v, T& x) {

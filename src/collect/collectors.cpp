@@ -30,6 +30,7 @@ constexpr std::array kCollectors = {
     Collector{"pci", collect_pci, give_up<&NodeFacts::pci>},
     Collector{"gpu", collect_gpu, give_up<&NodeFacts::gpu>},
     Collector{"kernel_log", collect_kernel_log, give_up<&NodeFacts::kernel_log>},
+    Collector{"rdma", collect_rdma, give_up<&NodeFacts::rdma>},
 };
 
 }  // namespace

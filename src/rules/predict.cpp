@@ -1,6 +1,7 @@
 #include "rules/predict.h"
 
 #include "rules/gloo/device.h"
+#include "rules/nccl/hcas.h"
 #include "rules/nccl/interfaces.h"
 #include "rules/torch/endpoint.h"
 #include "rules/torch/rendezvous.h"
@@ -63,18 +64,25 @@ Prediction predict_node(const JobSpec& job, const NodeFacts& node) {
   if (!node.reached) {
     const Unknown why{.kind = Why::not_collected, .text = node.host + " was not reached"};
     prediction.nccl = why;
+    prediction.hcas = why;
     prediction.gloo = why;
     prediction.hosts_endpoint = why;
     return prediction;
   }
   const Settings& settings = prediction.settings;
   predict_nccl(node, prediction);
+  const auto& library = node.nccl_library;
+  prediction.hcas = nccl_hcas(node, settings, library.known() ? library->version : "");
   prediction.gloo = gloo_choice(node, settings);
   prediction.hosts_endpoint = predict_endpoint(job, node);
   if (auto why =
           unresolved(job, settings, {"NCCL_SOCKET_IFNAME", "NCCL_SOCKET_FAMILY", "NCCL_COMM_ID"})) {
     prediction.nccl = *std::move(why);
     prediction.nccl_others.clear();
+  }
+  if (auto why = unresolved(job, settings,
+                            {"NCCL_IB_HCA", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX", "NCCL_NET"})) {
+    prediction.hcas = *std::move(why);
   }
   if (auto why = unresolved(job, settings, {"GLOO_SOCKET_IFNAME"})) {
     prediction.gloo = *std::move(why);

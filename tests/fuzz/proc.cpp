@@ -7,6 +7,7 @@
 #include "collect/nccl_library.h"
 #include "collect/network.h"
 #include "collect/processes.h"
+#include "collect/rdma.h"
 #include "collect/shm.h"
 #include "machine/processes.h"
 #include "machine/socket_rows.h"
@@ -45,6 +46,17 @@ void read_network(std::string_view text) {
   must(!speed || *speed > 0);
 }
 
+void read_rdma(std::string_view text) {
+  must(collect::parse_port_state(text).size() <= text.size());
+  static_cast<void>(collect::parse_rdma_layer(text));
+  const auto rate = collect::parse_rdma_rate(text);
+  must(!rate || *rate > 0);
+  must(collect::parse_lid(text) >= 0);
+  const auto gid = collect::parse_gid(text);
+  must(gid.empty() || gid == text);
+  must(collect::provider_of_file(text).size() <= text.size());
+}
+
 void read_rest(std::string_view text) {
   static_cast<void>(collect::find_mount(text, "/dev/shm"));
   static_cast<void>(collect::mapped_segments(text));
@@ -62,6 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   read_processes(text);
   read_network(text);
+  read_rdma(text);
   read_rest(text);
   return 0;
 }

@@ -102,6 +102,7 @@ NodeFacts healthy_node(std::size_t i, std::size_t size) {
   node.pci = Pci{};
   node.gpu = GpuFacts{};
   node.kernel_log = KernelLog{.now_s = 100'000};
+  node.rdma = Rdma{};
   node.clock_offset_ms = 3.0;
   node.clock_error_ms = 1.0;
   node.duplicates = std::vector<DuplicateAddress>{};
@@ -115,6 +116,7 @@ Prediction healthy_prediction(std::size_t i, const Settings& settings) {
           .settings = settings,
           .nccl = NcclChoice{.bootstrap = eth1, .net_socket = {eth1}},
           .nccl_version_known = true,
+          .hcas = NcclHcas{},
           .gloo = GlooChoice{.devices = {eth0}},
           .hosts_endpoint = i == 0};
 }

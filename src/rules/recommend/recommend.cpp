@@ -1,4 +1,5 @@
 #include <distdoctor/facts.h>
+#include <distdoctor/hcas.h>
 #include <distdoctor/views.h>
 
 #include "base/text.h"
@@ -200,7 +201,7 @@ class Search {
 
 std::vector<Library> libraries_of(const JobSpec& job, const std::vector<SeenNode>& seen) {
   const bool rdma = std::ranges::all_of(seen, [](const SeenNode& node) {
-    return rdma_carries_data(*node.node, node.prediction->settings);
+    return rdma_carries_data(*node.node, *node.prediction);
   });
   std::vector<Library> libraries;
   if (job.nccl != Use::no) {

@@ -248,7 +248,7 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        name_them(w, "eth");
        for (const std::size_t i : {0U, 1U, 2U, 3U}) {
-         w.node(i).devices = Devices{.gpus = {"/dev/nvidia0"}, .rdma = {"mlx5_0"}};
+         w.prediction(i).hcas = NcclHcas{.used = {{.device = "mlx5_0"}}};
        }
        add_link(w, 2, "eth2", "192.168.9.2");
        nccl_takes(w, 2, {pick("eth1", fast(2)), pick("eth2", "192.168.9.2")});

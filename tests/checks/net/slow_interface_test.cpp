@@ -21,6 +21,7 @@ void gloo_over_eth0(World& w) {
 void rdma_everywhere(World& w) {
   for (const std::size_t i : {0U, 1U, 2U, 3U}) {
     w.node(i).devices = Devices{.gpus = {"/dev/nvidia0"}, .rdma = {"mlx5_0"}};
+    w.prediction(i).hcas = Unknown{.text = "an agent that did not look"};
   }
 }
 
@@ -63,6 +64,30 @@ const std::vector<CheckCase> cases = {
        over_eth0(w);
        rdma_everywhere(w);
      }},
+    {"near miss: RDMA carries the data, as NCCL's own rules say",
+     [](World& w) {
+       over_eth0(w);
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) {
+         w.prediction(i).hcas = NcclHcas{.used = {{.device = "mlx5_0"}}};
+       }
+     }},
+    {"near miss: EFA, by which a plugin may carry the data",
+     [](World& w) {
+       over_eth0(w);
+       rdma_everywhere(w);
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) {
+         w.prediction(i).hcas = NcclHcas{};
+         w.node(i).rdma = Rdma{
+             .devices = {{.name = "rdmap16s27", .driver = "efa", .ports = {{.state = "ACTIVE"}}}}};
+       }
+     }},
+    {"RDMA is there, but no port that NCCL would take",
+     [](World& w) {
+       over_eth0(w);
+       rdma_everywhere(w);
+       w.prediction(2).hcas = NcclHcas{};
+     },
+     {slow(degraded, "NCCL", "*: (manual)")}},
     {"RDMA is there, and disabled",
      [](World& w) {
        over_eth0(w);

@@ -158,6 +158,7 @@ TEST_CASE("all collectors of this machine, each in a thread of its own, know the
   CHECK(node.processes.known());
   CHECK(node.settings.known());
   CHECK(node.nccl_library.known());
+  CHECK(node.rdma.known());
   CHECK(node.pci.known());
   CHECK(node.gpu.known());
   CHECK((node.kernel_log.known() || node.kernel_log.why().kind == Why::denied));

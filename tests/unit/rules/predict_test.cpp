@@ -147,6 +147,7 @@ TEST_CASE("predict: a healthy cluster") {
     CHECK(*node.nccl == NcclChoice{.bootstrap = Choice{"eth1", addr(fast(i))},
                                    .net_socket = {{"eth1", addr(fast(i))}}});
     CHECK(node.nccl_version_known);
+    CHECK(*node.hcas == NcclHcas{});
     CHECK(*node.gloo == GlooChoice{.devices = {{"eth0", addr(mgmt(i))}}});
     CHECK_FALSE(node.hosts_endpoint.known());
     CHECK(node.settings == cluster.job.settings);
@@ -185,8 +186,12 @@ TEST_CASE("predict: what cannot be known") {
   job.unresolved = {{"GLOO_SOCKET_IFNAME", {.value = "$(pick)"}}};
   CHECK(rules::predict_node(job, node).nccl.known());
   CHECK_FALSE(rules::predict_node(job, node).gloo.known());
+  CHECK(rules::predict_node(job, node).hcas.known());
+  job.unresolved = {{"NCCL_IB_HCA", {.value = "$(pick)"}}};
+  CHECK_FALSE(rules::predict_node(job, node).hcas.known());
   node.reached = false;
   CHECK_FALSE(rules::predict_node({}, node).nccl.known());
+  CHECK_FALSE(rules::predict_node({}, node).hcas.known());
   CHECK_FALSE(rules::predict_node({}, node).gloo.known());
   CHECK_FALSE(rules::predict_node({}, node).hosts_endpoint.known());
 }

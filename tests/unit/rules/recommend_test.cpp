@@ -2,6 +2,7 @@
 
 #include "rules/predict.h"
 #include "support/builders.h"
+#include "support/hcas.h"
 #include "support/links.h"
 
 #include <doctest/doctest.h>
@@ -98,7 +99,7 @@ const std::vector<Row> kNothing = {
     {"RDMA carries the data, bootstrap is slow",
      [](World& w) {
        w.set("NCCL_SOCKET_IFNAME", "=eth0");
-       for (std::size_t i = 0; i < 4; ++i) w.node(i).devices = Devices{.rdma = {"mlx5_0"}};
+       give_infiniband(w);
      },
      ""},
     {"routed /32 addresses, not tried",
