@@ -5,8 +5,11 @@
 #include "collect/libraries.h"
 #include "collect/processes.h"
 
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace distdoctor::collect {
 namespace {
@@ -42,6 +45,66 @@ std::optional<NcclLibrary> mapped(const machine::Machine& machine) {
   return std::nullopt;
 }
 
+// --- wheels ---
+
+// "2.21.5" of "nvidia_nccl_cu12-2.21.5.dist-info" beside the package.
+std::string version_of_wheel(const std::vector<std::string>& packages) {
+  for (const auto& name : packages) {
+    const auto info = before_suffix(name, ".dist-info");
+    if (!info || !info->starts_with("nvidia_nccl_cu")) continue;
+    return std::string(info->substr(info->rfind('-') + 1));
+  }
+  return "";
+}
+
+// PyTorch's wheels find the NCCL of its own wheel by DT_RPATH, before LD_LIBRARY_PATH counts.
+std::optional<NcclLibrary> in_environment(const machine::FileTree& files,
+                                          const std::string& prefix,
+                                          std::string origin) {
+  const auto lib = prefix + "/lib";
+  for (const auto& name : files.list(lib).value_or(std::vector<std::string>{})) {
+    if (!name.starts_with("python3")) continue;
+    const auto packages = lib + "/" + name + "/site-packages";
+    const auto path = packages + "/nvidia/nccl/lib/" + std::string(kName);
+    if (!files.info(path)) continue;
+    auto version = version_of_wheel(files.list(packages).value_or(std::vector<std::string>{}));
+    if (version.empty()) version = version_of(files, path);
+    return NcclLibrary{path, std::move(version), std::move(origin)};
+  }
+  return std::nullopt;
+}
+
+std::string named(const std::map<std::string, std::string>& environment) {
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const auto found = environment.find(name);
+    if (found != environment.end() && found->second.starts_with('/')) return found->second;
+  }
+  return "";
+}
+
+// "/opt/venv" of "/opt/venv/bin/python3"; the system's own Python has no wheels in there.
+std::string prefix_of(const machine::Process& process) {
+  const std::string_view program = process.argv.empty() ? std::string_view() : process.argv[0];
+  const auto bin = program.rfind("/bin/python");
+  const bool own = program.starts_with('/') && bin != std::string_view::npos && bin > 0 &&
+                   !program.starts_with("/usr/bin/");
+  if (own) return std::string(program.substr(0, bin));
+  return process.environment.known() ? named(*process.environment) : "";
+}
+
+std::optional<NcclLibrary> wheel(const machine::Machine& machine) {
+  const auto& files = machine.files();
+  for (const auto& found : find_training(machine)) {
+    const auto& process = *found.process;
+    const auto prefix = prefix_of(process);
+    if (prefix.empty() || !sees_our_files(files, process.pid)) continue;
+    auto origin = "wheel in " + prefix + ", of pid " + std::to_string(process.pid);
+    if (auto library = in_environment(files, prefix, std::move(origin))) return library;
+  }
+  const auto own = named(machine.environment());
+  return own.empty() ? std::nullopt : in_environment(files, own, "wheel in " + own);
+}
+
 std::optional<NcclLibrary> installed(const machine::Machine& machine) {
   const auto found = find_library(machine, kName);
   if (found.empty()) return std::nullopt;
@@ -65,11 +128,12 @@ std::string version_of_bytes(std::string_view bytes) {
   return "";
 }
 
-// None found is an empty path: a wheel brings its own copy, which only a live process shows.
+// None found is an empty path. What a job would load is sure only once it has: then it is mapped.
 void collect_nccl_library(machine::Machine& machine,
                           const CollectRequest& /*request*/,
                           NodeFacts& node) {
   auto found = mapped(machine);
+  if (!found) found = wheel(machine);
   if (!found) found = installed(machine);
   node.nccl_library = found.value_or(NcclLibrary{});
 }

@@ -36,6 +36,39 @@ TEST_CASE("NCCL's version by its own text") {
   CHECK(version_of_bytes("").empty());
 }
 
+TEST_CASE("the wheel of a virtual environment goes before LD_LIBRARY_PATH") {
+  machine::CapturedMachine captured;
+  auto& files = captured.files;
+  captured.environment = {{"LD_LIBRARY_PATH", "/opt/lib"}, {"VIRTUAL_ENV", "/venv"}};
+  files["/opt/lib/libnccl.so.2"].text = "ELF NCCL version 2.18.3+cuda12.1";
+  CHECK(library_of(captured).origin == "LD_LIBRARY_PATH");
+  const std::string packages = "/venv/lib/python3.12/site-packages";
+  files[packages + "/nvidia/nccl/lib/libnccl.so.2"].text = "ELF NCCL version 2.21.5+cuda12.4";
+  CHECK(library_of(captured) ==
+        NcclLibrary{packages + "/nvidia/nccl/lib/libnccl.so.2", "2.21.5", "wheel in /venv"});
+  files[packages + "/nvidia_nccl_cu12-2.27.3.dist-info/METADATA"].text = "Name: nvidia-nccl-cu12";
+  CHECK(library_of(captured).version == "2.27.3");
+}
+
+TEST_CASE("the wheel that a running rank's Python would take") {
+  machine::CapturedMachine captured;
+  auto& files = captured.files;
+  files["/proc/7/stat"].text = "7 (python3) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100";
+  files["/proc/7/status"].text =
+      "Name:\tpython3\nState:\tS (sleeping)\nPPid:\t1\nUid:\t0\t0\t0\t0\n";
+  files["/proc/7/cmdline"].text = std::string("/opt/env/bin/python3\0train.py\0", 30);
+  files["/proc/7/environ"].text =
+      std::string("RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=a\0MASTER_PORT=1\0", 52);
+  files["/proc/7/ns/mnt"].link = "mnt:[1]";
+  files["/proc/self/ns/mnt"].link = "mnt:[1]";
+  files["/opt/env/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"].text = "ELF";
+  files["/opt/env/lib/python3.11/site-packages/nvidia_nccl_cu12-2.20.5.dist-info/RECORD"].text = "";
+  CHECK(library_of(captured).version == "2.20.5");
+  CHECK(library_of(captured).origin == "wheel in /opt/env, of pid 7");
+  files["/proc/7/ns/mnt"].link = "mnt:[2]";
+  CHECK(library_of(captured) == NcclLibrary{});
+}
+
 TEST_CASE("which library a program would load: LD_LIBRARY_PATH before the cache, links followed") {
   machine::CapturedMachine captured;
   auto& files = captured.files;
