@@ -26,6 +26,7 @@ std::optional<int> possible_width(const Pci& pci, const PciDevice& gpu) {
 struct Narrow {
   const NodeFacts* node;
   const PciDevice* gpu;
+  int width;
   int possible;
 };
 
@@ -34,25 +35,26 @@ std::vector<Narrow> narrow_gpus(const NodeFacts& node) {
   for (const PciDevice* gpu : devices_that(*node.pci, is_nvidia_gpu)) {
     const auto possible = possible_width(*node.pci, *gpu);
     if (possible && gpu->width && *gpu->width < *possible && gpu->driver == "nvidia") {
-      all.push_back({.node = &node, .gpu = gpu, .possible = *possible});
+      all.push_back({.node = &node, .gpu = gpu, .width = *gpu->width, .possible = *possible});
     }
   }
   return all;
 }
 
 // Another one of its model has more: then it is not the board's doing.
-bool others_have_more(const ClusterFacts& cluster, const PciDevice& gpu) {
+bool others_have_more(const ClusterFacts& cluster, const Narrow& narrow) {
+  const PciDevice& gpu = *narrow.gpu;
   return std::ranges::any_of(cluster.nodes, [&](const NodeFacts& node) {
     return node.pci.known() && std::ranges::any_of(node.pci->devices, [&](const PciDevice& other) {
              return other.vendor == gpu.vendor && other.device == gpu.device && other.width &&
-                    *other.width > *gpu.width;
+                    *other.width > narrow.width;
            });
   });
 }
 
 void report(const Case& c, const Narrow& narrow, Judge& judge) {
-  const auto& [node, gpu, possible] = narrow;
-  const bool odd = others_have_more(c.cluster, *gpu);
+  const auto& [node, gpu, width, possible] = narrow;
+  const bool odd = others_have_more(c.cluster, narrow);
   Finding finding{
       .code = "gpu-pcie-width",
       .severity = capped_by_nccl(c.cluster.job, odd ? Severity::degraded : Severity::notice),
@@ -60,10 +62,10 @@ void report(const Case& c, const Narrow& narrow, Judge& judge) {
       .symptom = Symptom::slow,
       .subjects = {.nodes = {node->host}, .devices = {device_name(*node, gpu->address)}},
       .summary = fmt::format("GPU {} of {} uses {} of {} PCIe lanes", gpu->address, node->host,
-                             *gpu->width, possible)};
+                             width, possible)};
   finding.evidence.push_back({.node = node->host,
                               .fact = fmt::format("PCIe lanes of GPU {}", gpu->address),
-                              .observed = fmt::to_string(*gpu->width),
+                              .observed = fmt::to_string(width),
                               .expected = fmt::to_string(possible),
                               .command = fmt::format("lspci -vv -s {} | grep -E 'LnkCap:|LnkSta:'",
                                                      shell_quote(gpu->address))});

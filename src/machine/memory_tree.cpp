@@ -31,10 +31,14 @@ std::string content(const CapturedFile& file) {
 
 }  // namespace
 
-std::string MemoryTree::resolved(std::string_view path, bool last) const {
-  // A recording notes a file by the name that was asked for, which may lead through a link.
+// A recording notes a file by the name that was asked for, which may lead through a link.
+bool MemoryTree::noted(std::string_view path, bool last) const {
   const auto asked = files_.find(std::string(path));
-  if (asked != files_.end() && (asked->second.link.empty() || !last)) return asked->first;
+  return asked != files_.end() && (asked->second.link.empty() || !last);
+}
+
+std::string MemoryTree::resolved(std::string_view path, bool last) const {
+  if (noted(path, last)) return std::string(path);
   std::deque<std::string> open;
   add_parts(open, path);
   std::vector<std::string> done;

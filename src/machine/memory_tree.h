@@ -32,6 +32,7 @@ class MemoryTree : public FileTree {
  private:
   // The path without symbolic links; the last part stays one when `last` is false.
   [[nodiscard]] std::string resolved(std::string_view path, bool last) const;
+  [[nodiscard]] bool noted(std::string_view path, bool last) const;
   [[nodiscard]] bool is_folder(const std::string& path) const;
   [[nodiscard]] Result<const CapturedFile*> file(std::string_view path) const;
 
