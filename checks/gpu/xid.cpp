@@ -98,6 +98,30 @@ bool tells_of_the_device(const Fault& fault) {
   return kind == XidKind::hardware || kind == XidKind::link || kind == XidKind::driver;
 }
 
+using Devices = std::map<std::string, std::vector<Fault>>;  // by PCI address
+
+// A GPU or switch that is broken takes the links of the others with it; 149 is the link's own end.
+constexpr int kOwnEnd = 149;
+
+bool breaks_links(const Fault& fault) {
+  const XidMeaning meaning = meaning_of(fault.event);
+  const bool broken = meaning.kind == XidKind::hardware || fault.event.nvswitch;
+  return (broken && meaning.worst > Severity::notice) || fault.event.code == kOwnEnd;
+}
+
+bool lost_a_link_only(const std::vector<Fault>& faults) {
+  return std::ranges::all_of(faults, [](const Fault& fault) {
+    return meaning_of(fault.event).kind == XidKind::link && !fault.event.nvswitch &&
+           !breaks_links(fault);
+  });
+}
+
+bool follows_another(const Devices& devices, const std::vector<Fault>& faults) {
+  return lost_a_link_only(faults) && std::ranges::any_of(devices, [](const auto& device) {
+           return std::ranges::any_of(device.second, breaks_links);
+         });
+}
+
 // --- findings ---
 
 std::string age_text(double age_s) {
@@ -161,6 +185,7 @@ void add_evidence(const NodeFacts& node, const std::vector<Fault>& faults, Findi
 void report_device(const Case& c,
                    const NodeFacts& node,
                    const std::vector<Fault>& faults,
+                   bool follows,
                    Judge& judge) {
   const auto worst = std::ranges::max_element(faults, {}, severity_of);
   const XidMeaning meaning = meaning_of(worst->event);
@@ -177,6 +202,11 @@ void report_device(const Case& c,
                       meaning.meaning)};
   const bool lost = worst->event.code == 79 || meaning.kind == XidKind::link;
   if (lost) finding.symptom = Symptom::hang;
+  if (follows) {
+    finding.severity = Severity::notice;
+    finding.certainty = Certainty::possible;
+    finding.summary += "; the other fault on the node may be why";
+  }
   add_evidence(node, faults, finding);
   finding.fix = {by_hand(node, cure_text(node, worst->event, meaning.cure))};
   judge.report(std::move(finding));
@@ -210,7 +240,7 @@ void report_programs(const NodeFacts& node, const std::vector<Fault>& faults, Ju
 // --- together ---
 
 void judge_log(const Case& c, const NodeFacts& node, const KernelLog& log, Judge& judge) {
-  std::map<std::string, std::vector<Fault>> devices;
+  Devices devices;
   std::vector<Fault> programs;
   for (Fault& fault : faults_of(log)) {
     if (tells_of_the_device(fault)) {
@@ -219,7 +249,9 @@ void judge_log(const Case& c, const NodeFacts& node, const KernelLog& log, Judge
       programs.push_back(std::move(fault));
     }
   }
-  for (const auto& [pci, faults] : devices) report_device(c, node, faults, judge);
+  for (const auto& [pci, faults] : devices) {
+    report_device(c, node, faults, follows_another(devices, faults), judge);
+  }
   // A broken GPU makes programs fail, too.
   std::erase_if(programs, [&](const Fault& fault) { return devices.contains(fault.event.pci); });
   if (!programs.empty()) report_programs(node, programs, judge);

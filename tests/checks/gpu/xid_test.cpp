@@ -139,10 +139,10 @@ const std::vector<CheckCase> cases = {
        log_line(w, 1, kNow - 10,
                 "nvidia-nvswitch1: SXid (PCI:0000:87:00.0): 12028, Non-fatal, Link 3 egress");
      },
-     {fault(degraded,
-            likely,
+     {fault(notice,
+            possible,
             Symptom::hang,
-            "Xid 74, 30 s ago: an NVLink failed",
+            "Xid 74, 30 s ago: an NVLink failed; the other fault on the node may be why",
             {seen("Xid 74, 30 s ago: pid=1, NVLink: fatal error detected on link 3")}),
       fault(blocker,
             likely,
@@ -155,6 +155,22 @@ const std::vector<CheckCase> cases = {
             Symptom::hang,
             "a fault of an NVSwitch, not fatal",
             {seen("SXid 12028, 10 s ago: Non-fatal, Link 3 egress", "0000:87:00.0")})}},
+    {"the other end of a broken link only follows",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 30, "145, pid=1, RLW error");
+       log_line(w, 1, kNow - 30, "NVRM: Xid (PCI:0000:20:00): 149, pid=1, NETIR error");
+     },
+     {fault(notice,
+            possible,
+            Symptom::hang,
+            "an NVLink failed (RLW); the other fault on the node may be why",
+            {seen("Xid 145, 30 s ago: pid=1, RLW error")}),
+      fault(degraded,
+            likely,
+            Symptom::hang,
+            "GPU 0000:20:00.0 of node1 reported Xid 149",
+            {seen("Xid 149, 30 s ago: pid=1, NETIR error", "0000:20:00.0")})}},
     {"the driver wants a reset",
      [](World& w) {
        add_gpus(w, 2);
@@ -166,6 +182,16 @@ const std::vector<CheckCase> cases = {
             "the driver says that the GPU has to be recovered",
             {seen("Xid 154, 30 s ago: GPU recovery action changed from 0x0 (None) to 0x1 (GPU "
                   "Reset Required)")})}},
+    {"an NVLink alone",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 30, "74, pid=1, NVLink");
+     },
+     {fault(degraded,
+            likely,
+            Symptom::hang,
+            "Xid 74, 30 s ago: an NVLink failed",
+            {seen("Xid 74, 30 s ago: pid=1, NVLink")})}},
     {"near miss: it wants nothing any more, and a line that is none",
      [](World& w) {
        add_gpus(w, 2);

@@ -1,13 +1,16 @@
 #include "collect/gpu.h"
 
 #include "collect/collectors.h"
+#include "machine/memory_tree.h"
 #include "support/gpu_machines.h"
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 using namespace distdoctor;           // NOLINT(google-build-using-namespace)
 using namespace distdoctor::collect;  // NOLINT(google-build-using-namespace)
@@ -21,7 +24,32 @@ GpuFacts gpus_of(const machine::CapturedMachine& captured) {
   return *node.gpu;
 }
 
+// Opening a GPU's device node initialises the GPU.
+class NobodyOpensDevices : public machine::MemoryTree {
+ public:
+  using MemoryTree::MemoryTree;
+  [[nodiscard]] Result<std::string> read_head(std::string_view path,
+                                              std::size_t limit) const override {
+    CHECK_FALSE(path.starts_with("/dev/"));
+    return MemoryTree::read_head(path, limit);
+  }
+  [[nodiscard]] Result<void> try_open(std::string_view path) const override {
+    FAIL_CHECK("opened ", path);
+    return {};
+  }
+};
+
 }  // namespace
+
+TEST_CASE("no device is opened") {
+  for (const auto make : {fake_hgx_h100, fake_mi300x}) {
+    auto captured = make();
+    auto files = std::make_unique<NobodyOpensDevices>(captured.files, captured.file_systems);
+    NodeFacts node;
+    collect_gpu(*machine::Machine::captured(std::move(captured), std::move(files)), {}, node);
+    CHECK(node.gpu->gpus.size() == 8);
+  }
+}
 
 TEST_CASE("the NVIDIA module's version") {
   CHECK(
