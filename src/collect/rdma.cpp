@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "collect/collectors.h"
 #include "collect/libraries.h"
+#include "collect/pci.h"
 
 #include <algorithm>
 #include <array>
@@ -61,12 +62,6 @@ std::string last_part(std::string_view path) {
 
 std::string target_name(const FileTree& files, const std::string& link) {
   return last_part(files.read_link(link).value_or(""));
-}
-
-// "0000:18:00.0"; a virtual device has no such folder behind it.
-bool is_pci_address(std::string_view text) {
-  const auto parts = split(text, ':');
-  return parts.size() == 3 && parts[0].size() == 4 && parts[2].size() == 4 && parts[2][2] == '.';
 }
 
 // --- ports ---
@@ -167,7 +162,7 @@ RdmaDevice read_device(const FileTree& files, const std::string& name) {
                     .system_guid = files.word(folder + "/sys_image_guid")};
   if (device.driver != "rdma_rxe" && device.driver != "siw") {
     const auto address = target_name(files, folder + "/device");
-    if (is_pci_address(address)) device.pci = address;
+    if (is_pci_address(address)) device.pci = address;  // none is behind a virtual device
     device.numa = parse_int<int>(files.word(folder + "/device/numa_node")).value_or(-1);
   }
   device.ports = read_ports(files, folder);

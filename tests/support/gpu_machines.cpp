@@ -1,5 +1,7 @@
 #include "support/gpu_machines.h"
 
+#include "support/rdma_machines.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -50,7 +52,7 @@ CapturedMachine computer(const std::string& name) {
 }
 
 // Root port, switch, and below it a GPU and a card.
-void add_hgx_quarter(CapturedMachine& captured, int i) {
+void add_hgx_part(CapturedMachine& captured, int i) {
   const int bus = 0x10 + 0x10 * i;
   const int numa = i < 4 ? 0 : 1;
   const auto root = fmt::format("pci0000:{:02x}/0000:{:02x}:01.0", bus, bus);
@@ -65,10 +67,11 @@ void add_hgx_quarter(CapturedMachine& captured, int i) {
   const auto gpu = fmt::format("0000:{:02x}:00.0", bus + 3);
   const int group = 10 + i;
   add_fake_pci(captured, {.path = gpu_port + "/" + gpu, .numa = numa, .group = group});
-  add_iommu_group(captured, group, "DMA-FQ");
+  add_iommu_group(captured, group, "identity");
   add_fake_nvidia_gpu(captured, gpu, i, std::string(kH100));
-  add_fake_pci(captured,
-               infiniband_card(fmt::format("{}/0000:{:02x}:00.0", card_port, bus + 4), numa));
+  const auto card = fmt::format("0000:{:02x}:00.0", bus + 4);
+  add_fake_pci(captured, infiniband_card(card_port + "/" + card, numa));
+  add_hca(captured, {.name = fmt::format("mlx5_{}", i), .uverbs = i, .pci = card});
 }
 
 }  // namespace
@@ -149,7 +152,8 @@ CapturedMachine fake_hgx_h100() {
   auto captured = computer("hgx");
   add_fake_nvidia_driver(captured, "550.54.15", true);
   add_peermem(captured);
-  for (int i = 0; i < 8; ++i) add_hgx_quarter(captured, i);
+  add_verbs(captured, {"mlx5"});
+  for (int i = 0; i < 8; ++i) add_hgx_part(captured, i);
   const auto root = std::string("pci0000:a0/0000:a0:01.0");
   add_fake_pci(captured, bridge(root, fake_config(0x1d)));
   for (int i = 0; i < 4; ++i) {
@@ -188,6 +192,8 @@ CapturedMachine fake_a100_pcie() {
                bridge("pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:02.0", fake_config(0)));
   add_fake_pci(captured, infiniband_card(
                              "pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:02.0/0000:25:00.0", 0));
+  add_verbs(captured, {"mlx5"});
+  add_hca(captured, {.name = "mlx5_0", .pci = "0000:25:00.0"});
   return captured;
 }
 

@@ -36,8 +36,9 @@ void add_fake_nvidia_gpu(machine::CapturedMachine& captured,
                          int minor,
                          const std::string& model);
 
-// Eight H100 SXM5 with eight InfiniBand cards, a PCIe switch for each pair, four NVSwitches; IOMMU
-// and ACS as Linux sets them. Shape: NVIDIA's DGX H100 user guide, `nvidia-smi topo -m` there.
+// Eight H100 SXM5 with eight InfiniBand cards, a PCIe switch for each pair, four NVSwitches; ACS
+// as Linux sets it, and an IOMMU that passes addresses on (iommu=pt). Shape: NVIDIA's DGX H100 user
+// guide, `nvidia-smi topo -m` there.
 machine::CapturedMachine fake_hgx_h100();
 // Four A100 80GB PCIe, two to a root port, IOMMU in pass-through mode.
 machine::CapturedMachine fake_a100_pcie();

@@ -1,11 +1,10 @@
 // Captured machines with GPUs, from their files to what all checks of GPUs say.
 #include "support/gpu_machines.h"
 
-#include <distdoctor/areas.h>
-
 #include "capture/capture.h"
 #include "collect/collectors.h"
 #include "support/check_cases.h"
+#include "support/hcas.h"
 
 #include <doctest/doctest.h>
 
@@ -29,6 +28,7 @@ void look(const CapturedMachine& captured, NodeFacts& node) {
   collect_gpu(*machine, {}, node);
   collect_kernel_log(*machine, {}, node);
   collect_devices(*machine, {}, node);
+  collect_rdma(*machine, {}, node);
   NodeFacts other;
   collect_identity(*machine, {}, other);
   World::change(node.identity, [&](Identity& identity) {
@@ -44,6 +44,7 @@ std::set<std::string> codes_on(const CapturedMachine& healthy, const CapturedMac
   for (std::size_t i = 0; i < world.cluster.nodes.size(); ++i) {
     look(i == 1 ? ill : healthy, world.node(i));
   }
+  predict_hcas(world);
   std::set<std::string> codes;
   for (const NamedCheck& named : all_checks()) {
     Judge judge(named.check->codes);
@@ -103,6 +104,18 @@ const std::vector<Fault> kFaults = {
        m.files["/usr/lib/x86_64-linux-gnu/libcuda.so.560.35.03"].text = "ELF";
      },
      {"gpu-driver-mismatch"}},
+    {"nothing lets RDMA cards reach the GPUs",
+     fake_a100_pcie,
+     [](CapturedMachine& m) { m.files.erase("/sys/module/nvidia_peermem/version"); },
+     {"gpu-gdr-disabled"}},
+    {"ACS and an IOMMU that translates between GPUs and RDMA cards",
+     fake_hgx_h100,
+     [](CapturedMachine& m) {
+       for (int group = 10; group < 18; ++group) {
+         m.files["/sys/kernel/iommu_groups/" + std::to_string(group) + "/type"].text = "DMA-FQ\n";
+       }
+     },
+     {"gpu-gdr-acs"}},
     {"half of the lanes",
      fake_a100_pcie,
      [](CapturedMachine& m) {
@@ -115,7 +128,7 @@ const std::vector<Fault> kFaults = {
        m.files["/sys/kernel/iommu_groups/10/type"].text = "DMA-FQ\n";
        m.files[kA100Folder + "/config"].text = fake_config(0x1d);
      },
-     {"gpu-acs"}},
+     {"gpu-acs", "gpu-gdr-acs"}},
     {"the same, but nobody may read it",
      fake_a100_pcie,
      [](CapturedMachine& m) {

@@ -99,7 +99,7 @@ TEST_CASE("an HGX machine: GPUs, cards, NVSwitches and the bridges above, with t
   CHECK(pci.devices.size() == 8 * 6 + 1 + 4);
   CHECK(pci.config_readable);
   CHECK_FALSE(pci.virtual_machine);
-  CHECK(pci.iommu == "translated");
+  CHECK(pci.iommu == "identity");
   CHECK(device_of(pci, "0000:13:00.0") ==
         PciDevice{.address = "0000:13:00.0",
                   .vendor = 0x10de,
@@ -125,6 +125,7 @@ TEST_CASE("an HGX machine: GPUs, cards, NVSwitches and the bridges above, with t
 TEST_CASE("other machines: pass-through, a guest, a container, none") {
   const auto a100 = pci_of(fake_a100_pcie());
   CHECK(a100.iommu == "identity");
+  CHECK(pci_of(fake_desktop()).iommu == "translated");
   CHECK(device_of(a100, "0000:22:00.0").acs_redirects == false);
   const auto guest = pci_of(fake_cloud_vm());
   CHECK(guest.virtual_machine);
