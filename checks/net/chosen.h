@@ -5,7 +5,7 @@
 #include <distdoctor/hcas.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/quote.h>
-#include <distdoctor/setting_text.h>
+#include <distdoctor/said.h>
 #include <distdoctor/views.h>
 
 #include <fmt/format.h>
@@ -35,17 +35,6 @@ inline std::string choice_text(const Choice& choice) {
 }
 
 // --- settings ---
-
-// "NCCL_SOCKET_IFNAME=^docker0 (--env)", or that nothing was set.
-inline std::string said(const Prediction& prediction, const std::string& name) {
-  const Setting* setting = find_setting(prediction, name);
-  return setting == nullptr ? name + " not set" : name + "=" + setting_text(*setting);
-}
-
-inline std::string see_setting(const Prediction& prediction, const std::string& name) {
-  const Setting* setting = find_setting(prediction, name);
-  return setting == nullptr ? "printenv " + name : setting_command(name, *setting);
-}
 
 // What was proved to be right on all nodes, of this library's variable alone.
 inline std::vector<Fix> recommended(const Case& c, const std::string& name) {

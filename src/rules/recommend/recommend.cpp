@@ -200,9 +200,8 @@ class Search {
 };
 
 std::vector<Library> libraries_of(const JobSpec& job, const std::vector<SeenNode>& seen) {
-  const bool rdma = std::ranges::all_of(seen, [](const SeenNode& node) {
-    return rdma_carries_data(*node.node, *node.prediction);
-  });
+  const bool rdma = std::ranges::all_of(
+      seen, [](const SeenNode& node) { return rdma_carries_data(*node.node, *node.prediction); });
   std::vector<Library> libraries;
   if (job.nccl != Use::no) {
     libraries.push_back({.name = "NCCL",

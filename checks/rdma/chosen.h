@@ -1,0 +1,90 @@
+// What the checks of RDMA share: a node's devices beside what NCCL makes of them. Look-ups only.
+#pragma once
+
+#include <distdoctor/hcas.h>
+#include <distdoctor/judge.h>
+#include <distdoctor/quote.h>
+#include <distdoctor/said.h>
+#include <distdoctor/views.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace distdoctor::checks::rdma {
+
+struct RdmaNode {
+  const NodeFacts* node;
+  const Prediction* prediction;
+  const Rdma* rdma;
+  const NcclHcas* hcas;
+};
+
+// The nodes of which all that is known; of the others a gap. None for a job without NCCL.
+inline std::vector<RdmaNode> rdma_nodes(const Case& c, Judge& judge) {
+  std::vector<RdmaNode> nodes;
+  if (c.cluster.job.nccl == Use::no) return nodes;
+  for (const NodeFacts& node : c.cluster.nodes) {
+    const Rdma* rdma = judge.see(node, "rdma", node.rdma);
+    const Prediction* prediction = find_prediction(c.cluster, node.host);
+    if (rdma == nullptr || prediction == nullptr) continue;
+    const NcclHcas* hcas = judge.see(node, "nccl.hcas", prediction->hcas);
+    if (hcas != nullptr) nodes.push_back({&node, prediction, rdma, hcas});
+  }
+  return nodes;
+}
+
+// A finding about NCCL is a notice where the job may do without it.
+inline Severity capped(const Case& c, Severity severity) {
+  return capped_by_purposes(c.cluster.job, severity, {Purpose::nccl_data});
+}
+
+inline bool any_used(const std::vector<RdmaNode>& nodes) {
+  return std::ranges::any_of(nodes, [](const RdmaNode& one) { return !one.hcas->used.empty(); });
+}
+
+// --- ports ---
+
+inline bool active(const RdmaPort& port) {
+  return port.state == "ACTIVE" && port.layer != RdmaLayer::other;
+}
+
+inline bool in_software(const RdmaDevice& device) {
+  return device.driver == "rdma_rxe" || device.driver == "siw";
+}
+
+// A port that was bought to carry such data: cloud machines have RoCE-capable Ethernet ports of
+// 25 Gb/s and less that nobody means to use so.
+inline bool made_for_it(const RdmaDevice& device, const RdmaPort& port) {
+  constexpr double kFast_gbps = 100;
+  if (in_software(device) || port.layer == RdmaLayer::other) return false;
+  return port.layer == RdmaLayer::infiniband || port.rate_gbps.value_or(0) >= kFast_gbps;
+}
+
+// NCCL's own name for it.
+inline std::string port_text(std::string_view device, int port) {
+  return fmt::format("{}:{}", device, port);
+}
+
+inline std::string layer_text(RdmaLayer layer) {
+  return layer == RdmaLayer::ethernet ? "RoCE" : "InfiniBand";
+}
+
+// To be read by hand: "/sys/class/infiniband/mlx5_0/ports/1/state".
+inline std::string port_file(std::string_view device, int port, std::string_view file) {
+  return shell_quote(fmt::format("/sys/class/infiniband/{}/ports/{}/{}", device, port, file));
+}
+
+// --- containers ---
+
+// "docker", "kubernetes", ...; empty outside of one, or where that is not known.
+inline std::string container_of(const NodeFacts& node) {
+  return node.identity.known() ? node.identity->container : "";
+}
+
+}  // namespace distdoctor::checks::rdma

@@ -1,0 +1,123 @@
+// Registering memory with an RDMA device pins it, which the memlock limit counts.
+#include <distdoctor/check.h>
+
+#include "chosen.h"
+
+#include <cstdint>
+#include <utility>
+
+namespace distdoctor::checks {
+namespace {
+
+using namespace rdma;  // NOLINT(google-build-using-namespace): what these checks share
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+// One queue pair of mlx5 with its completion queue pins some 100 KiB, and NCCL makes several for
+// each peer: below 1 MiB the first connection fails, with 8 MiB (systemd's default) a small job may
+// run.
+constexpr std::int64_t kHopeless = kMiB;
+constexpr std::int64_t kDoubtful = 64 * kMiB;
+
+// Only CAP_IPC_LOCK in the initial user namespace lifts the limit: a plain user has it nowhere, and
+// what root has in a container no fact tells.
+bool binds(const RdmaNode& one) {
+  return one.node->identity.known() && one.node->identity->uid != 0;
+}
+
+Fix raise(const NodeFacts& node) {
+  Fix fix{.node = node.host, .kind = Fix::Kind::manual, .text = ""};
+  const std::string container = container_of(node);
+  if (container == "kubernetes") {
+    fix.text =
+        "raise LimitMEMLOCK of the node's container runtime (containerd, crio), and add the "
+        "capability IPC_LOCK to the pod";
+  } else if (!container.empty()) {
+    fix.text = "start the container with --ulimit memlock=-1 --cap-add=IPC_LOCK";
+  } else if (node.context == Context::slurm_step) {
+    fix.text =
+        "LimitMEMLOCK=infinity in slurmd's unit, and PropagateResourceLimitsExcept=MEMLOCK in "
+        "slurm.conf";
+  } else {
+    fix.kind = Fix::Kind::shell;
+    fix.command =
+        "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' > "
+        "/etc/security/limits.d/rdma.conf";
+    fix.text =
+        "as root, for logins from then on; a service needs LimitMEMLOCK=infinity in its unit "
+        "instead";
+  }
+  return fix;
+}
+
+std::string size_text(std::int64_t bytes) {
+  return bytes < kMiB ? fmt::format("{} KiB", bytes / 1024)
+                      : fmt::format("{:.0f} MiB", static_cast<double>(bytes) / kMiB);
+}
+
+std::string summary(const NodeFacts& node, std::int64_t soft) {
+  const std::string where =
+      is_the_jobs_context(node.context) ? "" : " (as seen from here; the job's own may differ)";
+  return fmt::format(
+      "a process on {} may lock {} of memory{}, and NCCL registers more with the "
+      "RDMA devices",
+      node.host, size_text(soft), where);
+}
+
+void judge_node(const Case& c, const RdmaNode& one, std::int64_t soft, Judge& judge) {
+  const NodeFacts& node = *one.node;
+  const bool hopeless = soft < kHopeless;
+  Finding finding{.code = "rdma-memlock",
+                  .severity = hopeless ? Severity::blocker : Severity::notice,
+                  .certainty = hopeless ? Certainty::likely : Certainty::possible,
+                  .symptom = Symptom::crash,
+                  .subjects = {.nodes = {node.host}},
+                  .summary = summary(node, soft)};
+  finding.severity = capped_by_context(capped(c, finding.severity), node.context);
+  finding.evidence = {{.node = node.host,
+                       .fact = "limits.memlock",
+                       .observed = size_text(soft),
+                       .expected = "unlimited",
+                       .context = std::string(slug(node.context)),
+                       .command = "ulimit -l; grep CapEff /proc/self/status"}};
+  finding.fix = {raise(node)};
+  judge.report(std::move(finding));
+}
+
+void run(const Case& c, Judge& judge) {
+  for (const RdmaNode& one : rdma_nodes(c, judge)) {
+    if (one.hcas->used.empty() || c.cluster.nodes.size() < 2) continue;
+    const auto* limits = judge.see(*one.node, "limits", one.node->limits);
+    if (limits == nullptr) continue;
+    const auto memlock = limits->find("memlock");
+    if (memlock == limits->end() || !memlock->second.soft || !binds(one)) continue;
+    if (*memlock->second.soft < kDoubtful) judge_node(c, one, *memlock->second.soft, judge);
+  }
+}
+
+constexpr Page kPage{
+    .meaning =
+        "What is registered with an RDMA device is pinned, and counts against RLIMIT_MEMLOCK "
+        "unless "
+        "the process has CAP_IPC_LOCK in the initial user namespace (root in a container usually "
+        "has not). With 64 KiB the first queue cannot be made: `Call to ibv_create_cq failed with "
+        "error Cannot allocate memory`. 8 MiB carry a small job at most.",
+    .confirm =
+        "`ulimit -l` inside the job: `srun bash -c 'ulimit -l'`, `docker exec NAME sh -c 'ulimit "
+        "-l'`. An ssh login has limits of its own.",
+    .fix =
+        "Docker: `--ulimit memlock=-1 --cap-add=IPC_LOCK`. Slurm: LimitMEMLOCK=infinity for slurmd "
+        "and PropagateResourceLimitsExcept=MEMLOCK. Hosts: /etc/security/limits.d.",
+    .verify = "`ulimit -l` inside the job prints `unlimited`."};
+constexpr Code kCodes[] = {{.id = "rdma-memlock",
+                            .fault_class = FaultClass::memlock,
+                            .worst = Severity::blocker,
+                            .title = "Too little memory may be locked for RDMA",
+                            .causes = {},
+                            .page = kPage}};
+
+}  // namespace
+
+extern const Check rdma_memlock{
+    .title = "Memory may be locked for RDMA", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks

@@ -1,0 +1,105 @@
+#include "support/check_cases.h"
+#include "support/hcas.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+// NCCL_IB_HCA of node1 alone.
+void own_list(World& w, const std::string& value) {
+  give_infiniband(w);
+  w.prediction(1).settings["NCCL_IB_HCA"] = {
+      value, {.source = Source::user_config, .where = "/root/.nccl.conf:3"}};
+  predict_hcas(w);
+}
+
+const std::string kLook = "; grep -n NCCL_IB_HCA /root/.nccl.conf; ls /sys/class/infiniband";
+
+Verdict no_match(const std::string& value, const std::string& fix) {
+  return {
+      .code = "rdma-hca-no-match",
+      .severity = blocker,
+      .certainty = proved,
+      .symptom = Symptom::hang,
+      .says = "NCCL_IB_HCA=" + value + " matches no port of node1, which has mlx5_0:1, mlx5_1:1",
+      .blamed = {"node1"},
+      .evidence = {"node1 NCCL_IB_HCA: " + value +
+                   " (/root/.nccl.conf:3), not one of mlx5_0:1, mlx5_1:1" + kLook},
+      .fixes = {fix}};
+}
+
+Verdict everywhere(const std::string& node) {
+  Verdict verdict = no_match("mlx4", "*: NCCL_IB_HCA unset");
+  verdict.severity = degraded;
+  verdict.symptom = Symptom::slow;
+  verdict.says = "matches no port of " + node;
+  verdict.blamed = {node};
+  verdict.evidence = {node +
+                      " NCCL_IB_HCA: mlx4 (--env), not one of mlx5_0:1, mlx5_1:1; printenv "
+                      "NCCL_IB_HCA; ls /sys/class/infiniband"};
+  return verdict;
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy", [](World&) {}},
+    {"healthy: unset", give_infiniband},
+    {"healthy: a prefix", [](World& w) { own_list(w, "mlx5"); }},
+    {"names of another machine",
+     [](World& w) { own_list(w, "mlx4_0"); },
+     {no_match("mlx4_0", "*: NCCL_IB_HCA unset")}},
+    {"a port number that is none",
+     [](World& w) { own_list(w, "=mlx5_0:,mlx5_1:"); },
+     {no_match("=mlx5_0:,mlx5_1:", "*: NCCL_IB_HCA==mlx5_0,mlx5_1")}},
+    {"blanks and quotes belong to the name",
+     [](World& w) { own_list(w, "\"mlx5_0, mlx5_1\""); },
+     {no_match("\"mlx5_0, mlx5_1\"", "*: NCCL_IB_HCA=mlx5_0,mlx5_1")}},
+    {"a port that the device has not",
+     [](World& w) { own_list(w, "mlx5_0:2"); },
+     {no_match("mlx5_0:2", "*: NCCL_IB_HCA unset")}},
+    {"all are excluded",
+     [](World& w) { own_list(w, "^mlx5"); },
+     {no_match("^mlx5", "*: NCCL_IB_HCA unset")}},
+    {"on no node: then all are slow",
+     [](World& w) {
+       give_infiniband(w);
+       set_and_predict(w, "NCCL_IB_HCA", "mlx4");
+     },
+     {everywhere("node0"), everywhere("node1"), everywhere("node2"), everywhere("node3")}},
+    {"near miss: one element matches", [](World& w) { own_list(w, "mlx4_0,mlx5_1"); }},
+    {"near miss: NCCL_IB_DISABLE counts first",
+     [](World& w) {
+       own_list(w, "mlx4_0");
+       set_and_predict(w, "NCCL_IB_DISABLE", "1");
+     }},
+    {"near miss: no port is active",
+     [](World& w) {
+       own_list(w, "mlx4_0");
+       for (const char* name : {"mlx5_0", "mlx5_1"}) {
+         change_hca(w, 1, name, [](RdmaDevice&, RdmaPort& port) { port.state = "DOWN"; });
+       }
+     }},
+    {"near miss: Gloo",
+     [](World& w) {
+       own_list(w, "mlx4_0");
+       w.cluster.job.nccl = Use::no;
+     }},
+    {"unseen is a gap",
+     [](World& w) {
+       own_list(w, "mlx4_0");
+       w.prediction(1).hcas = Unknown{.text = "NCCL_IB_HCA is set to $(x)"};
+     },
+     {},
+     {"node1 nccl.hcas"}},
+};
+
+TEST_CASE("rdma/hca_no_match") {
+  run_cases("rdma/hca_no_match", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing

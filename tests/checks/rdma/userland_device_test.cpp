@@ -1,0 +1,211 @@
+#include "support/check_cases.h"
+#include "support/hcas.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+void set_container(World& w, const std::string& container) {
+  World::change(w.node(1).identity, [&](Identity& identity) { identity.container = container; });
+}
+void take_nodes(World& w, bool there) {
+  change_rdma(w, 1, [&](Rdma& rdma) {
+    for (RdmaDevice& device : rdma.devices) {
+      device.uverbs_there = there;
+      device.uverbs_usable = false;
+    }
+  });
+}
+void in_docker(World& w) {
+  give_infiniband(w);
+  take_nodes(w, false);
+  set_container(w, "docker");
+}
+void others_without(World& w) {
+  for (const std::size_t i : {0U, 2U, 3U}) {
+    change_rdma(w, i, [](Rdma& rdma) { rdma.devices.clear(); });
+  }
+}
+void without_provider(World& w) {
+  give_infiniband(w);
+  change_rdma(w, 1, [](Rdma& rdma) { rdma.providers = {"rxe"}; });
+}
+
+Verdict unusable(Severity severity,
+                 Certainty certainty,
+                 const std::string& why,
+                 const std::string& fix,
+                 const std::string& devices = "mlx5_0, mlx5_1") {
+  return {.code = "rdma-no-userland-device",
+          .severity = severity,
+          .certainty = certainty,
+          .symptom = severity == blocker ? Symptom::hang : Symptom::slow,
+          .says = "node1 has " + devices + ", which programs there cannot use: " + why,
+          .blamed = {"node1"},
+          .evidence = {"node1 rdma." + devices.substr(0, devices.find(',')) + ": " + why +
+                       ", not to be opened by libibverbs; ls -l /dev/infiniband; ibv_devinfo -d " +
+                       devices.substr(0, devices.find(','))},
+          .fixes = {"node1: " + fix}};
+}
+
+const std::string kRefused = "/dev/infiniband/uverbs0 is there, but may not be opened";
+const std::string kAbsent = "/dev/infiniband/uverbs0 is not there";
+
+const std::vector<CheckCase> cases = {
+    {"healthy: no RDMA", [](World&) {}},
+    {"healthy: usable", give_infiniband},
+    {"Docker without --device", in_docker, {unusable(blocker, proved, kAbsent, "(manual)")}},
+    {"Kubernetes",
+     [](World& w) {
+       in_docker(w);
+       set_container(w, "kubernetes");
+     },
+     {unusable(blocker, proved, kAbsent, "(manual)")}},
+    {"a host whose module made no node",
+     [](World& w) {
+       give_infiniband(w);
+       take_nodes(w, false);
+     },
+     {unusable(blocker,
+               proved,
+               kAbsent,
+               "modprobe ib_uverbs && udevadm trigger --subsystem-match=infiniband_verbs")}},
+    {"the module is not loaded at all",
+     [](World& w) {
+       give_infiniband(w);
+       change_rdma(w, 1, [](Rdma& rdma) {
+         rdma.devices.resize(1);
+         rdma.devices[0].uverbs.clear();
+         rdma.devices[0].uverbs_there = rdma.devices[0].uverbs_usable = false;
+       });
+     },
+     {unusable(blocker,
+               proved,
+               "the module ib_uverbs has made no device node",
+               "modprobe ib_uverbs && udevadm trigger --subsystem-match=infiniband_verbs",
+               "mlx5_0")}},
+    {"file mode",
+     [](World& w) {
+       give_infiniband(w);
+       take_nodes(w, true);
+     },
+     {unusable(blocker, proved, kRefused, "chmod 0666 /dev/infiniband/uverbs0")}},
+    {"a container that has the node, and may not open it",
+     [](World& w) {
+       in_docker(w);
+       take_nodes(w, true);
+     },
+     {unusable(blocker, proved, kRefused, "(manual)")}},
+    {"no libibverbs, on Ubuntu",
+     [](World& w) {
+       give_infiniband(w);
+       World::change(w.node(1).identity,
+                     [](Identity& identity) { identity.os = "Ubuntu 22.04.4 LTS"; });
+       change_rdma(w, 1, [](Rdma& rdma) { rdma.libibverbs.clear(); });
+     },
+     {unusable(blocker,
+               likely,
+               "there is no libibverbs.so.1",
+               "apt-get install -y libibverbs1 ibverbs-providers")}},
+    {"no provider",
+     without_provider,
+     {unusable(blocker, likely, "libibverbs has no provider mlx5", "(manual)")}},
+    {"near miss: a driver whose provider we do not know",
+     [](World& w) {
+       without_provider(w);
+       change_rdma(w, 1, [](Rdma& rdma) {
+         for (RdmaDevice& device : rdma.devices) device.driver = "newer_core";
+       });
+     }},
+    {"one device of two",
+     [](World& w) {
+       give_infiniband(w);
+       change_hca(w, 1, "mlx5_1",
+                  [](RdmaDevice& device, RdmaPort&) { device.uverbs_usable = false; });
+     },
+     {unusable(degraded,
+               proved,
+               "/dev/infiniband/uverbs1 is there, but may not be opened",
+               "chmod 0666 /dev/infiniband/uverbs1",
+               "mlx5_1")}},
+    {"an ssh login is not the job's world",
+     [](World& w) {
+       in_docker(w);
+       others_without(w);
+       w.node(1).context = Context::ssh;
+     },
+     {unusable(notice, proved, kAbsent, "(manual)")}},
+    {"nobody else uses RDMA either: slow",
+     [](World& w) {
+       in_docker(w);
+       others_without(w);
+     },
+     {unusable(degraded, proved, kAbsent, "(manual)")}},
+    {"a cloud machine's 25 Gb/s port is a notice",
+     [](World& w) {
+       give_roce(w);
+       others_without(w);
+       for (const char* name : {"mlx5_0", "mlx5_1"}) {
+         change_hca(w, 1, name, [](RdmaDevice&, RdmaPort& port) { port.rate_gbps = 25; });
+       }
+       take_nodes(w, false);
+       set_container(w, "docker");
+     },
+     {unusable(notice, proved, kAbsent, "(manual)")}},
+    {"one node alone needs no network",
+     [](World& w) {
+       in_docker(w);
+       w.cluster.nodes.erase(w.cluster.nodes.begin());
+       w.cluster.nodes.resize(1);
+     },
+     {unusable(notice, proved, kAbsent, "(manual)")}},
+    {"near miss: the port is down",
+     [](World& w) {
+       in_docker(w);
+       for (const char* name : {"mlx5_0", "mlx5_1"}) {
+         change_hca(w, 1, name, [](RdmaDevice&, RdmaPort& port) { port.state = "DOWN"; });
+       }
+     }},
+    {"near miss: NCCL_IB_HCA leaves it out",
+     [](World& w) {
+       in_docker(w);
+       set_and_predict(w, "NCCL_IB_HCA", "^mlx5");
+     }},
+    {"near miss: NCCL_IB_DISABLE",
+     [](World& w) {
+       in_docker(w);
+       set_and_predict(w, "NCCL_IB_DISABLE", "1");
+     }},
+    {"near miss: Gloo knows no RDMA",
+     [](World& w) {
+       in_docker(w);
+       w.cluster.job.nccl = Use::no;
+     }},
+    {"near miss: EFA has a library of its own",
+     [](World& w) {
+       in_docker(w);
+       for (const char* name : {"mlx5_0", "mlx5_1"}) {
+         change_hca(w, 1, name, [](RdmaDevice& device, RdmaPort& port) {
+           device.driver = "efa";
+           port.layer = RdmaLayer::other;
+         });
+       }
+     }},
+    {"unseen is a gap",
+     [](World& w) { w.node(1).rdma = Unknown{.kind = Why::denied, .text = "/sys: EACCES"}; },
+     {},
+     {"node1 rdma"}},
+};
+
+TEST_CASE("rdma/userland_device") {
+  run_cases("rdma/userland_device", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing

@@ -1,0 +1,139 @@
+// Whole machines, as their sysfs shows them, through collector, prediction, checks and ranking.
+#include "support/rdma_machines.h"
+
+#include "collect/collectors.h"
+#include "diagnose/diagnose.h"
+#include "machine/machine.h"
+#include "rules/predict.h"
+#include "support/builders.h"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace distdoctor;           // NOLINT(google-build-using-namespace)
+using namespace distdoctor::testing;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+using machine::CapturedMachine;
+using Change = std::function<void(CapturedMachine&)>;
+
+// The healthy cluster of two nodes, with the devices of these machines.
+ClusterFacts cluster_of(const std::vector<CapturedMachine>& machines) {
+  ClusterFacts cluster = healthy_cluster(machines.size());
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    const auto there = machine::Machine::captured(machines[i]);
+    collect::collect_rdma(*there, {}, cluster.nodes[i]);
+    collect::collect_devices(*there, {}, cluster.nodes[i]);
+    cluster.nodes[i].kernel_log = KernelLog{};
+  }
+  return cluster;
+}
+
+void set(ClusterFacts& cluster, const std::string& name, const std::string& value) {
+  cluster.job.settings[name] = {value, {.source = Source::option, .where = "--env"}};
+}
+
+// The codes of the causes, in their order.
+std::vector<std::string> codes(ClusterFacts cluster) {
+  cluster.predicted = rules::predict(cluster);
+  const auto diagnosis = diagnose::diagnose(cluster, {}, {});
+  std::vector<std::string> all;
+  for (const Cause& cause : diagnosis.causes) all.push_back(cause.finding.code);
+  return all;
+}
+
+std::vector<std::string> codes_of(const std::vector<CapturedMachine>& machines) {
+  return codes(cluster_of(machines));
+}
+
+void put(CapturedMachine& machine, const std::string& path, const std::string& text) {
+  machine.files[path].text = text + "\n";
+}
+
+using Codes = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("RDMA machines: nothing is wrong with healthy ones") {
+  CHECK(codes_of({h100_with_infiniband(), h100_with_infiniband()}) == Codes{});
+  CHECK(codes_of({a100_with_roce(10), a100_with_roce(11)}) == Codes{});
+  CHECK(codes_of({vm_with_soft_roce(10), vm_with_soft_roce(11)}) == Codes{});
+  CHECK(codes_of({vm_with_efa(), vm_with_efa()}) == Codes{});
+}
+
+TEST_CASE("RDMA machines: a container without devices beside the host") {
+  ClusterFacts cluster = cluster_of({h100_with_infiniband(), container_without_devices()});
+  cluster.nodes[1].context = Context::container;
+  Identity identity = *cluster.nodes[1].identity;
+  identity.container = "docker";
+  cluster.nodes[1].identity = identity;
+  REQUIRE_FALSE(codes(cluster).empty());
+  CHECK(codes(cluster).front() == "rdma-no-userland-device");
+}
+
+TEST_CASE("RDMA machines: one fault each, and its code comes first") {
+  struct Fault {
+    std::string code;
+    Change change;  // of the second H100 node
+  };
+  const std::string port = "/sys/class/infiniband/mlx5_4/ports/1/";
+  const std::vector<Fault> faults = {
+      {"rdma-port-down",
+       [&](CapturedMachine& machine) {
+         put(machine, port + "state", "1: DOWN");
+         put(machine, port + "phys_state", "2: Polling");
+       }},
+      {"rdma-port-init",
+       [&](CapturedMachine& machine) {
+         put(machine, port + "state", "2: INIT");
+         put(machine, port + "sm_lid", "0x0");
+       }},
+      {"rdma-hca-sets-differ",
+       [&](CapturedMachine& machine) { put(machine, port + "rate", "200 Gb/sec (4X HDR)"); }},
+      {"rdma-no-userland-device",
+       [](CapturedMachine& machine) {
+         std::erase_if(machine.files, [](const auto& file) {
+           return file.first.find("mlx5-rdmav") != file.first.npos ||
+                  file.first.ends_with("mlx5.driver");
+         });
+       }},
+  };
+  for (const Fault& fault : faults) {
+    CAPTURE(fault.code);
+    CapturedMachine second = h100_with_infiniband();
+    fault.change(second);
+    const auto found = codes_of({h100_with_infiniband(), second});
+    REQUIRE_FALSE(found.empty());
+    CHECK(found.front() == fault.code);
+  }
+}
+
+TEST_CASE("RDMA machines: storage ports that are up are a remark at most") {
+  CapturedMachine machine = h100_with_infiniband();
+  for (const char* name : {"mlx5_1", "mlx5_7"}) {
+    const std::string port = std::string("/sys/class/infiniband/") + name + "/ports/1/";
+    put(machine, port + "state", "4: ACTIVE");
+    put(machine, port + "rate", "100 Gb/sec (4X EDR)");
+  }
+  ClusterFacts cluster = cluster_of({machine, machine});
+  CHECK(codes(cluster) == Codes{"rdma-hca-management", "rdma-hca-management"});
+  set(cluster, "NCCL_IB_HCA", "=mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10,mlx5_11");
+  CHECK(codes(cluster) == Codes{});
+}
+
+TEST_CASE("RDMA machines: settings") {
+  ClusterFacts infiniband = cluster_of({h100_with_infiniband(), h100_with_infiniband()});
+  set(infiniband, "NCCL_IB_HCA", "ib0");
+  CHECK(codes(infiniband).front() == "rdma-hca-no-match");
+  ClusterFacts disabled = cluster_of({h100_with_infiniband(), h100_with_infiniband()});
+  set(disabled, "NCCL_IB_DISABLE", "1");
+  CHECK(codes(disabled).front() == "rdma-socket-fallback");
+  ClusterFacts roce = cluster_of({a100_with_roce(10), a100_with_roce(11)});
+  set(roce, "NCCL_IB_GID_INDEX", "1");
+  CHECK(codes(roce).front() == "rdma-gid");
+}
