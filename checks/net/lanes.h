@@ -3,9 +3,8 @@
 #pragma once
 
 #include <distdoctor/check.h>
-#include <distdoctor/firewall_fix.h>
 #include <distdoctor/judge.h>
-#include <distdoctor/reading.h>
+#include <distdoctor/open_way.h>
 #include <distdoctor/untested.h>
 
 #include "gloo_way.h"
@@ -240,9 +239,11 @@ inline std::string spot_text(const LaneReadings& rows) {
   const std::string to = list(hosts_of(rows, &Lane::to));
   switch (spot) {
     case Spot::target:
-      return "by " + to + (hosts_of(rows, &Lane::to).size() == 1 ? " itself" : " themselves");
+      return "by " + to + (hosts_of(rows, &Lane::to).size() == 1 ? " itself" : " themselves") +
+             rule_text(rows.front().sample);
     case Spot::sender:
-      return "on " + list(hosts_of(rows, &Lane::from)) + " already";
+      return "on " + list(hosts_of(rows, &Lane::from)) + " already" +
+             rule_text(rows.front().sample);
     case Spot::between:
       return "between " + list(hosts_of(rows, &Lane::from)) + " and " + to;
     case Spot::unknown:
@@ -289,6 +290,12 @@ inline std::vector<std::string> blamed(const LaneReadings& rows) {
   return targets;
 }
 
+inline Readings samples_of(const LaneReadings& rows) {
+  Readings samples;
+  for (const LaneReading& row : rows) samples.push_back(row.sample);
+  return samples;
+}
+
 inline Finding finding_about(const Case& c, const LaneReadings& rows, std::string code) {
   Finding finding{.code = std::move(code),
                   .severity = severity_of(c.cluster.job, rows),
@@ -303,61 +310,41 @@ inline Finding finding_about(const Case& c, const LaneReadings& rows, std::strin
     finding.certainty = std::min(finding.certainty, row.sample.certainty);
     finding.evidence.push_back(evidence_of(row));
   }
+  add_rules(samples_of(rows), finding.evidence);
   return finding;
 }
 
 // --- mending ---
 
-inline void add_new(std::vector<Fix>& fixes, std::vector<Fix> more) {
-  for (Fix& fix : more) {
-    if (std::ranges::find(fixes, fix) == fixes.end()) fixes.push_back(std::move(fix));
-  }
-}
-
-// At one target for all who fail there; `link` is the one that has the address.
+// At one target for all who fail there.
 inline std::vector<Fix> let_in(const LaneReadings& rows, const Lane& target) {
   const auto ports = range_of(*target.to);
   if (!ports) return {};
-  std::vector<Address> peers;
-  for (const LaneReading& row : rows) {
-    if (row.lane.to != target.to || row.lane.address != target.address) continue;
-    const Dial& dial = *row.sample.dial;
-    const auto& source = source_of(dial);
-    if (source && std::ranges::find(peers, *source) == peers.end()) peers.push_back(*source);
-  }
-  const auto at =
-      target.to->links.known() ? find_address(*target.to->links, target.address) : std::nullopt;
-  return open_port_fix({.node = target.to->host,
-                        .peers = peers,
-                        .ports = *ports,
-                        .interface = at ? at->link->name : ""});
+  LaneReadings there;
+  std::ranges::copy_if(rows, std::back_inserter(there), [&](const LaneReading& row) {
+    return row.lane.to == target.to && row.lane.address == target.address;
+  });
+  return distdoctor::let_in(samples_of(there), *ports, false);
 }
 
 inline std::vector<Fix> let_out(const LaneReading& row) {
   const auto ports = range_of(*row.lane.to);
   if (!ports) return {};
-  return open_port_fix({.node = row.lane.from->host,
-                        .peers = {row.lane.address},
-                        .ports = *ports,
-                        .interface = row.sample.dial->route.interface,
-                        .way = Way::out});
+  return distdoctor::let_out(row.sample, *ports);
 }
 
-inline Fix allow_in_words(const LaneReadings& rows, std::string_view where) {
-  const Lane& lane = rows.front().lane;
-  const auto ports = range_of(*lane.to);
-  return {
-      .node = lane.to->host,
-      .kind = Fix::Kind::manual,
-      .text = fmt::format("allow TCP to {} ports {} from {} in {}", list(hosts_of(rows, &Lane::to)),
-                          ports ? ports->text() : "of `sysctl net.ipv4.ip_local_port_range`",
-                          list(hosts_of(rows, &Lane::from)), where)};
+// "TCP to node1 ports 32768-60999"
+inline std::string what_to_allow(const LaneReadings& rows) {
+  const auto ports = range_of(*rows.front().lane.to);
+  return fmt::format("TCP to {} ports {}", list(hosts_of(rows, &Lane::to)),
+                     ports ? ports->text() : "of `sysctl net.ipv4.ip_local_port_range`");
 }
 
-inline Fix ask_the_network(const LaneReadings& rows) {
-  return allow_in_words(rows,
-                        "what lies between: a security group, a NetworkPolicy, the ACL of a switch "
-                        "or router");
+inline Fix allow_in_the_filter(const LaneReadings& rows) {
+  return {.node = rows.front().lane.to->host,
+          .kind = Fix::Kind::manual,
+          .text = fmt::format("allow {} from {} in the packet filter of the node",
+                              what_to_allow(rows), list(hosts_of(rows, &Lane::from)))};
 }
 
 inline std::vector<Fix> open_the_way(const LaneReadings& rows) {
@@ -365,10 +352,15 @@ inline std::vector<Fix> open_the_way(const LaneReadings& rows) {
   std::vector<Fix> fixes;
   for (const LaneReading& row : rows) {
     if (spot == Spot::sender) add_new(fixes, let_out(row));
-    if (spot == Spot::target || spot == Spot::unknown) add_new(fixes, let_in(rows, row.lane));
+    if (spot == Spot::target || spot == Spot::unknown) {
+      add_new(fixes, let_in(rows, row.lane));
+    }
   }
-  if (spot == Spot::between || spot == Spot::unknown) fixes.push_back(ask_the_network(rows));
-  if (fixes.empty()) fixes.push_back(allow_in_words(rows, "the packet filter of the node"));
+  if (spot == Spot::between || spot == Spot::unknown) {
+    fixes.push_back(ask_the_network(rows.front().lane.to->host, what_to_allow(rows),
+                                    list(hosts_of(rows, &Lane::from))));
+  }
+  if (fixes.empty()) fixes.push_back(allow_in_the_filter(rows));
   return fixes;
 }
 

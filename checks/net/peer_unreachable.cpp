@@ -58,12 +58,8 @@ std::vector<Fix> open_here(const LaneReading& row) {
   std::vector<Fix> fixes = let_in({row}, row.lane);
   const Dial* master = row.lane.master;
   if (!dropped_too(row.lane, master)) return fixes;
-  const Dial& dial = *row.sample.dial;
-  const auto& source = source_of(dial);
-  if (!source) return fixes;
-  add_new(fixes, open_port_fix({.node = row.lane.to->host,
-                                .peers = {*source},
-                                .ports = {master->port, master->port}}));
+  const PortRange port{master->port, master->port};
+  add_new(fixes, distdoctor::let_in({reading_of(row.lane, *master)}, port, false));
   return fixes;
 }
 

@@ -1,5 +1,6 @@
 // Every node must be able to connect to MASTER_ADDR:MASTER_PORT.
 #include <distdoctor/check.h>
+#include <distdoctor/open_way.h>
 #include <distdoctor/untested.h>
 
 #include "dialled.h"
@@ -11,8 +12,6 @@
 
 namespace distdoctor::checks {
 namespace {
-
-using Readings = std::vector<Reading>;
 
 std::string end_point(const Dial& dial) {
   const std::string address = dial.address.text();
@@ -71,53 +70,14 @@ Finding about(const Case& c, const Readings& readings, std::string code, std::st
     }
     finding.evidence.push_back(dialled(reading, "a connection"));
   }
+  add_rules(readings, finding.evidence);
   return finding;
 }
 
 // --- mending ---
 
-void append(std::vector<Fix>& fixes, std::vector<Fix> more) {
-  std::ranges::move(more, std::back_inserter(fixes));
-}
-
 PortRange port_of(const Reading& reading) {
   return {reading.dial->port, reading.dial->port};
-}
-
-// On the master, for all who fail there.
-std::vector<Fix> let_in(const Readings& readings) {
-  const Reading& first = readings.front();
-  if (first.target == nullptr) return {};
-  // Rank 0 dials its own address too, and a rule on the port alone stops it as well.
-  std::vector<Address> peers = {first.dial->address};
-  for (const Reading& reading : readings) {
-    const auto& source = reading.dial->source ? reading.dial->source : reading.dial->route.source;
-    if (source) peers.push_back(*source);
-  }
-  const auto at = first.target->links.known()
-                      ? find_address(*first.target->links, first.dial->address)
-                      : std::nullopt;
-  return open_port_fix({.node = first.target->host,
-                        .peers = peers,
-                        .ports = port_of(first),
-                        .interface = at ? at->link->name : ""});
-}
-
-std::vector<Fix> let_out(const Reading& reading) {
-  return open_port_fix({.node = reading.from->host,
-                        .peers = {reading.dial->address},
-                        .ports = port_of(reading),
-                        .interface = reading.dial->route.interface,
-                        .way = Way::out});
-}
-
-Fix ask_the_network(const Readings& readings) {
-  const Reading& first = readings.front();
-  return {.node = first.target == nullptr ? first.from->host : first.target->host,
-          .kind = Fix::Kind::manual,
-          .text = fmt::format("allow TCP to {} from {} in what lies between: a security group, a "
-                              "NetworkPolicy, the ACL of a switch or router",
-                              end_point(*first.dial), senders(readings))};
 }
 
 std::vector<Fix> open_the_way(const Readings& readings) {
@@ -125,12 +85,18 @@ std::vector<Fix> open_the_way(const Readings& readings) {
   Readings at_target;
   Readings between;
   for (const Reading& reading : readings) {
-    if (reading.spot == Spot::sender) append(fixes, let_out(reading));
+    if (reading.spot == Spot::sender) add_new(fixes, let_out(reading, port_of(reading)));
     if (reading.spot == Spot::target || reading.spot == Spot::unknown) at_target.push_back(reading);
     if (reading.spot == Spot::between || reading.spot == Spot::unknown) between.push_back(reading);
   }
-  if (!at_target.empty()) append(fixes, let_in(at_target));
-  if (!between.empty()) fixes.push_back(ask_the_network(between));
+  if (!at_target.empty()) {
+    add_new(fixes, let_in(at_target, port_of(at_target.front()), true));
+  }
+  if (!between.empty()) {
+    const Reading& first = between.front();
+    fixes.push_back(ask_the_network(first.target == nullptr ? first.from->host : first.target->host,
+                                    "TCP to " + end_point(*first.dial), senders(between)));
+  }
   return fixes;
 }
 
@@ -143,9 +109,9 @@ std::string where_it_ends(const Readings& readings, std::string_view verb) {
   const std::string target = target_name(first);
   switch (one_spot ? first.spot : Spot::unknown) {
     case Spot::target:
-      return fmt::format("by {} itself", target);
+      return fmt::format("by {} itself{}", target, rule_text(first));
     case Spot::sender:
-      return fmt::format("on {} already", senders(readings));
+      return fmt::format("on {} already{}", senders(readings), rule_text(first));
     case Spot::between:
       return fmt::format("between {} and {}", senders(readings), target);
     case Spot::unknown:

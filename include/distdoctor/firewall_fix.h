@@ -1,33 +1,24 @@
 // The commands that let the peers of a job through a node's own packet filter, for exactly these
-// addresses and ports. Which rule drops is not read yet, so the command asks on the node who owns
-// the filter: firewalld, ufw, or whoever wrote iptables and nftables rules by hand. It is a script
-// of short lines, since nobody can judge a long one.
+// addresses and ports. Where the rules were read, one rule before the one that decides. Where they
+// were not, the command asks on the node who owns the filter: firewalld, ufw, or whoever wrote
+// iptables and nftables rules by hand. That is a script of short lines, since nobody can judge a
+// long one.
 #pragma once
 
 #include <distdoctor/address.h>
+#include <distdoctor/facts/firewall.h>
+#include <distdoctor/filter_outlook.h>
+#include <distdoctor/filters.h>
 #include <distdoctor/finding.h>
 #include <distdoctor/quote.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace distdoctor {
-
-struct PortRange {  // TCP, both ends included
-  std::uint16_t first;
-  std::uint16_t last;
-  bool operator==(const PortRange&) const = default;
-
-  // "29500" or "32768-60999"; ufw and iptables want a colon.
-  [[nodiscard]] std::string text(char separator = '-') const {
-    return first == last ? std::to_string(first)
-                         : std::to_string(first) + separator + std::to_string(last);
-  }
-};
-
-enum class Way : std::uint8_t { in, out };  // connections that the peers open, or that we open
 
 namespace firewall_fix_detail {
 
@@ -122,6 +113,175 @@ inline std::vector<Fix> open_port_fix(const Opening& opening) {
                      .text = "as root; through firewalld or ufw where one is active, else one rule "
                              "at the top of each chain that may drop; make it permanent in the way "
                              "of that tool"});
+  }
+  return fixes;
+}
+
+// --- where the deciding rules are known ---
+
+// What ends the packets of one peer.
+struct Closed {
+  Address peer;
+  FilterStop stop;
+};
+
+namespace firewall_fix_detail {
+
+enum class Owner : std::uint8_t { nft, iptables, ufw, firewalld };
+
+// Its rules for ports come before those that end what nobody named, and after those that it sets
+// up for all: a rule of the latter is not for `ufw` to pass by.
+inline bool by_ufw(const FilterStop& stop) {
+  const bool named = stop.chain.starts_with("ufw-user") || stop.chain.starts_with("ufw6-user") ||
+                     stop.chain.starts_with("ufw-after") || stop.chain.starts_with("ufw6-after") ||
+                     stop.chain.starts_with("ufw-reject") || stop.chain.starts_with("ufw-skip") ||
+                     stop.chain.starts_with("ufw6-reject") || stop.chain.starts_with("ufw6-skip");
+  return stop.tool != FilterTool::nft && stop.table == "filter" && (named || stop.number == 0);
+}
+
+// It writes nft's rules, or iptables' where it is told to.
+inline bool by_firewalld(const Firewall& firewall, const FilterStop& stop) {
+  const bool writes_nft =
+      std::ranges::find(firewall.chains, "firewalld", &FilterChain::table) != firewall.chains.end();
+  return writes_nft ? stop.table == "firewalld"
+                    : stop.tool != FilterTool::nft && stop.table == "filter";
+}
+
+inline Owner owner_of(const Firewall& firewall, Way way, const FilterStop& stop) {
+  if (firewall.firewalld && way == Way::in && by_firewalld(firewall, stop)) return Owner::firewalld;
+  if (firewall.ufw && by_ufw(stop)) return Owner::ufw;
+  return stop.tool == FilterTool::nft ? Owner::nft : Owner::iptables;
+}
+
+inline std::string joined(const std::vector<Address>& peers, const char* between) {
+  std::string text;
+  for (Address peer : peers) {
+    peer.zone.clear();
+    text += (text.empty() ? "" : between) + peer.text();
+  }
+  return text;
+}
+
+inline std::string nft_before(const FilterStop& stop,
+                              Way way,
+                              const std::vector<Address>& peers,
+                              PortRange ports) {
+  const std::string chain =
+      stop.family + " " + shell_quote(stop.table) + " " + shell_quote(stop.chain);
+  const std::string all = joined(peers, ", ");
+  return (stop.before == 0
+              ? "nft add rule " + chain
+              : "nft insert rule " + chain + " position " + std::to_string(stop.before)) +
+         (peers.front().v6 ? " ip6" : " ip") + (way == Way::in ? " saddr " : " daddr ") +
+         (peers.size() == 1 ? all : "{ " + all + " }") + " tcp dport " + ports.text() + " accept";
+}
+
+inline std::string iptables_before(const FilterStop& stop,
+                                   Way way,
+                                   const std::vector<Address>& peers,
+                                   PortRange ports) {
+  const std::string table = stop.table == "filter" ? "" : " -t " + shell_quote(stop.table);
+  const std::string chain = shell_quote(stop.chain);
+  return tool_of(stop) + table +
+         (stop.before == 0 ? " -A " + chain : " -I " + chain + " " + std::to_string(stop.before)) +
+         (way == Way::in ? " -s " : " -d ") + joined(peers, ",") + " -p tcp --dport " +
+         ports.text(':') + " -j ACCEPT";
+}
+
+inline std::string for_each_peer(const std::vector<Address>& peers, const std::string& body) {
+  return "for p in " + joined(peers, " ") + "; do\n" + body + "done";
+}
+
+inline const char* to_keep(Owner owner) {
+  switch (owner) {
+    case Owner::nft:
+      return "it lasts until the rules are loaded anew: write it into the file that they come "
+             "from, too (/etc/nftables.conf, or whatever made this table)";
+    case Owner::iptables:
+      return "it lasts until a restart: keep it the way this node keeps its rules "
+             "(netfilter-persistent save, service iptables save)";
+    case Owner::ufw:
+      return "ufw keeps it";
+    case Owner::firewalld:
+      break;
+  }
+  return "`firewall-cmd --runtime-to-permanent` keeps it";
+}
+
+// The peers of one family that one rule, or one owner, stops.
+struct Block {
+  Owner owner;
+  FilterStop stop;
+  std::vector<Address> peers;
+};
+
+inline bool joins(const Block& block, Owner owner, const Closed& closed) {
+  if (block.owner != owner || block.peers.front().v6 != closed.peer.v6) return false;
+  if (owner == Owner::ufw || owner == Owner::firewalld) return true;
+  const FilterStop& stop = block.stop;
+  return stop.tool == closed.stop.tool && stop.family == closed.stop.family &&
+         stop.table == closed.stop.table && stop.chain == closed.stop.chain &&
+         stop.before == closed.stop.before;
+}
+
+inline std::vector<Block> blocks_of(const Firewall& firewall,
+                                    Way way,
+                                    const std::vector<Closed>& all) {
+  std::vector<Block> blocks;
+  for (const Closed& closed : all) {
+    const Owner owner = owner_of(firewall, way, closed.stop);
+    const auto block = std::ranges::find_if(
+        blocks, [&](const Block& known) { return joins(known, owner, closed); });
+    if (block == blocks.end()) {
+      blocks.push_back({.owner = owner, .stop = closed.stop, .peers = {closed.peer}});
+    } else if (std::ranges::find(block->peers, closed.peer) == block->peers.end()) {
+      block->peers.push_back(closed.peer);
+    }
+  }
+  // A rule that iptables inserts moves those behind it on: the last place comes first.
+  std::ranges::stable_sort(blocks, [](const Block& one, const Block& other) {
+    return one.stop.tool == other.stop.tool && one.stop.family == other.stop.family &&
+           one.stop.table == other.stop.table && one.stop.chain == other.stop.chain &&
+           one.stop.before > other.stop.before;
+  });
+  return blocks;
+}
+
+inline std::string command_for(const Block& block, const Opening& opening) {
+  const bool v6 = block.peers.front().v6;
+  switch (block.owner) {
+    case Owner::firewalld:
+      return for_each_peer(block.peers, through_firewalld(v6, opening.ports, opening.interface));
+    case Owner::ufw:
+      return for_each_peer(block.peers, through_ufw(opening.way, opening.ports));
+    case Owner::iptables:
+      return iptables_before(block.stop, opening.way, block.peers, opening.ports);
+    case Owner::nft:
+      break;
+  }
+  return nft_before(block.stop, opening.way, block.peers, opening.ports);
+}
+
+inline std::string text_for(const Block& block) {
+  const std::string keep = std::string("; ") + to_keep(block.owner);
+  if (block.owner == Owner::ufw) return "as root; ufw owns the filter" + keep;
+  if (block.owner == Owner::firewalld) return "as root; firewalld owns the filter" + keep;
+  return "as root; before " + text_of(block.stop) + keep;
+}
+
+}  // namespace firewall_fix_detail
+
+// One rule before each that decides, in each base chain that ends the packets, through the tool
+// that owns it. `opening.peers` is not read: each peer comes with what stops it.
+inline std::vector<Fix> open_before_fix(const Opening& opening,
+                                        const Firewall& firewall,
+                                        const std::vector<Closed>& closed) {
+  std::vector<Fix> fixes;
+  for (const auto& block : firewall_fix_detail::blocks_of(firewall, opening.way, closed)) {
+    fixes.push_back({.node = opening.node,
+                     .kind = Fix::Kind::shell,
+                     .command = firewall_fix_detail::command_for(block, opening),
+                     .text = firewall_fix_detail::text_for(block)});
   }
   return fixes;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <distdoctor/facts.h>
+#include <distdoctor/filters.h>
 #include <distdoctor/finding.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/routing.h>
@@ -31,6 +32,9 @@ struct Reading {
   Certainty certainty;
   std::string excluded = {};  // for `unreachable`: what takes the blame off a filter
   std::string unsure = {};    // for `dropped`: what might, and could not be looked at
+  // What the rules of the two say of it; none where they are not known.
+  std::optional<FilterResult> at_sender = {};
+  std::optional<FilterResult> at_target = {};
 };
 
 // --- the other reasons for silence ---
@@ -201,7 +205,74 @@ inline void read_refusal(Reading& reading) {
 
 }  // namespace reading_detail
 
-// For a dial whose outcome is not `ok`.
+// --- what the rules say ---
+
+inline bool says(const std::optional<FilterResult>& rules, FilterSays what) {
+  return rules && rules->says == what;
+}
+
+// What ends the connection where the reading says that it ends; null: no rule is known to.
+inline const FilterResult* deciding_rules(const Reading& reading) {
+  const auto& at = reading.spot == Spot::sender ? reading.at_sender : reading.at_target;
+  const bool on_a_node = reading.spot == Spot::sender || reading.spot == Spot::target;
+  return on_a_node && says(at, FilterSays::stopped) ? &*at : nullptr;
+}
+
+// It ends on a node, though the nftables and iptables rules of both let it and its answers pass.
+inline bool in_spite_of_rules(const Reading& reading) {
+  return (reading.spot == Spot::sender || reading.spot == Spot::target) &&
+         says(reading.at_sender, FilterSays::passes) && says(reading.at_target, FilterSays::passes);
+}
+
+namespace reading_detail {
+
+// Whether this node's rules explain what was measured: a silence, or an answer in its name.
+inline bool explains(const Reading& reading, const std::optional<FilterResult>& rules, Spot spot) {
+  if (!says(rules, FilterSays::stopped)) return false;
+  if (reading.spot != Spot::unknown && reading.spot != spot) return false;
+  const bool rejects = rules->stops.front().verdict == FilterVerdict::reject;
+  return rejects || reading.kind == Kind::dropped || reading.kind == Kind::rejected;
+}
+
+inline void decide(Reading& reading, Spot spot) {
+  if (reading.kind != Kind::dropped) reading.kind = Kind::rejected;
+  reading.spot = spot;
+  reading.certainty = Certainty::proved;
+  reading.unsure.clear();
+}
+
+}  // namespace reading_detail
+
+// Asks the rules of both nodes about a dial that was read.
+inline void ask_the_rules(Reading& reading) {
+  using reading_detail::decide;
+  using reading_detail::explains;
+  const Dial& dial = *reading.dial;
+  const auto& source = source_of(dial);
+  const bool may_be_a_filters = reading.kind != Kind::wrong_service && reading.excluded.empty();
+  if (!source || !may_be_a_filters) return;
+  reading.at_sender = outlook({.node = reading.from,
+                               .way = Way::out,
+                               .own = *source,
+                               .peer = dial.address,
+                               .interface = dial.route.interface},
+                              dial.port);
+  if (reading.target != nullptr) {
+    reading.at_target = outlook({.node = reading.target,
+                                 .own = dial.address,
+                                 .peer = *source,
+                                 .interface = dial.arrived_by},
+                                dial.port);
+  }
+  if (explains(reading, reading.at_sender, Spot::sender)) return decide(reading, Spot::sender);
+  if (explains(reading, reading.at_target, Spot::target)) return decide(reading, Spot::target);
+  const bool filtered = reading.kind == Kind::dropped || reading.kind == Kind::rejected;
+  const bool both_pass =
+      says(reading.at_sender, FilterSays::passes) && says(reading.at_target, FilterSays::passes);
+  if (filtered && reading.spot == Spot::unknown && both_pass) reading.spot = Spot::between;
+}
+
+// For a dial whose outcome is not `ok`; with what the rules of both nodes say of it.
 inline Reading reading_of(const NodeFacts& from, const NodeFacts* target, const Dial& dial) {
   Reading reading{.from = &from,
                   .target = target,
@@ -242,7 +313,17 @@ inline Reading reading_of(const NodeFacts& from, const NodeFacts* target, const 
     default:
       break;
   }
+  ask_the_rules(reading);
   return reading;
+}
+
+// " (rule \"...\" in chain ...)", or that no rule is to blame; empty where they are not known.
+inline std::string rule_text(const Reading& reading) {
+  const FilterResult* rules = deciding_rules(reading);
+  if (rules != nullptr) return " (" + text_of(rules->stops.front()) + ")";
+  if (!in_spite_of_rules(reading)) return "";
+  return ", though its nftables and iptables rules let them pass (an eBPF program: tc, XDP, "
+         "Cilium, Calico)";
 }
 
 // "; the first packet arrived there", for a line of evidence.

@@ -31,6 +31,7 @@ constexpr std::array kCollectors = {
     Collector{"gpu", collect_gpu, give_up<&NodeFacts::gpu>},
     Collector{"kernel_log", collect_kernel_log, give_up<&NodeFacts::kernel_log>},
     Collector{"rdma", collect_rdma, give_up<&NodeFacts::rdma>},
+    Collector{"firewall", collect_firewall, give_up<&NodeFacts::firewall>},
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ void collect_limits(machine::Machine& machine, const CollectRequest& request, No
 void collect_devices(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_processes(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_settings(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_firewall(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_nccl_library(machine::Machine& machine,
                           const CollectRequest& request,
                           NodeFacts& node);

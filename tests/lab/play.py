@@ -131,9 +131,15 @@ def judge(result, row, report):
     result.code = code if first_round else "%s, %s" % (result.code, code)
     if first_round and code != row.expect:
         return "expected %s" % row.expect
+    if first_round and row.rule not in evidence_of(report.findings[0]):
+        return "its evidence does not name the rule: %s" % row.rule
     if not first_round and not report.loud():
         return "the job is still broken and nothing more is found"
     return None
+
+
+def evidence_of(finding):
+    return "\n".join("%s: %s" % (e["fact"], e["observed"]) for e in finding.get("evidence", []))
 
 
 def apply_fix(lab, row, job, finding, result):

@@ -24,6 +24,7 @@ class Fault:
     nets: tuple = ("10.10.0", "10.20.0")
     rounds: int = 1  # check, fix, try again so often at most
     needs: tuple = ()  # programs
+    rule: str = ""  # words that its evidence must have: the deciding rule of a firewall
 
 
 @dataclasses.dataclass(frozen=True)

@@ -110,6 +110,37 @@ const std::vector<CheckCase> cases = {
          "",
          {"node0", "node1"},
          {open_data(0, {1}), "node0: (manual)"})}},
+    {"nobody could watch, and the rules of node0 say which one drops a part of the range",
+     [](World& w) {
+       fail_data(w, 1, 0, {.seen = Seen::unwatched, .first = 40000, .last = 60999});
+       w.node(0).firewall = Firewall{
+           .chains = {{.tool = FilterTool::iptables_legacy,
+                       .family = "ip",
+                       .table = "filter",
+                       .name = "INPUT",
+                       .hook = "input",
+                       .rules = {{.conditions = {{.field = FilterField::destination_port,
+                                                  .values = {"40000-60999"}}},
+                                  .verdict = FilterVerdict::drop,
+                                  .number = 3,
+                                  .text = "-A INPUT -p tcp -m tcp --dport 40000:60999 -j DROP"}}}}};
+     },
+     {[] {
+       Verdict made = verdict("net-ephemeral-dropped", proved,
+                              "dropped by node0 itself (rule \"-A INPUT -p tcp -m tcp --dport "
+                              "40000:60999 -j DROP\" in chain filter INPUT of iptables-legacy)");
+       made.blamed = {"node0"};
+       made.evidence = {
+           dialled(1, 0, "timed out on 6 of 8 ephemeral ports (40834 to 60999)", 40834),
+           "node0 iptables-legacy chain filter INPUT, rule 3: -A INPUT -p tcp -m tcp --dport "
+           "40000:60999 -j DROP, not a rule before it that accepts node1; iptables-legacy -vnL "
+           "INPUT "
+           "--line-numbers"};
+       made.fixes = {
+           "node0: iptables-legacy -I INPUT 3 -s 10.20.0.11,10.20.0.10 -p tcp --dport 32768:60999 "
+           "-j ACCEPT"};
+       return made;
+     }()}},
     {"no other port was tried",
      [](World& w) { fail_data(w, 1, 0, {}); },
      {dropped(proved,

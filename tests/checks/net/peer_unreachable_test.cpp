@@ -131,7 +131,7 @@ const std::vector<CheckCase> cases = {
                           {"node0", "node1"}, {line("node0", mgmt(1)), line("node1", mgmt(0))},
                           {opens("node1", mgmt(0), {32768, 60999}, "eth0"),
                            opens("node0", mgmt(1), {32768, 60999}, "eth0"),
-                           opens("node0", mgmt(1), {29500, 29500}, "")});
+                           opens("node0", mgmt(1), {29500, 29500}, "eth0")});
      }()}},
 
     {"near miss: one direction is open", [](World& w) { close(w, 0, 1, {}); }},

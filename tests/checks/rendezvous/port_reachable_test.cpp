@@ -92,6 +92,35 @@ void icmp_from_master(Dial& dial) {
   dial.error = "ICMP 3/13 from 10.10.0.10";
 }
 
+// A rule of node0 about its MASTER_PORT.
+void rules_of_node0(World& w, FilterVerdict verdict) {
+  w.node(0).firewall = Firewall{
+      .chains = {
+          {.family = "inet",
+           .table = "filter",
+           .name = "input",
+           .hook = "input",
+           .rules = {{.conditions = {{.field = FilterField::destination_port, .values = {"29500"}}},
+                      .verdict = verdict,
+                      .packets = 4,
+                      .number = 7,
+                      .text = "tcp dport 29500 counter packets 4 bytes 240 " +
+                              std::string(slug(verdict))}}}}};
+}
+void rules_let_pass(World& w) {
+  for (std::size_t i = 0; i < 4; ++i) w.node(i).firewall = Firewall{};
+}
+std::string rule_row(const char* verb, const char* whom) {
+  return std::string(
+             "node0 nft chain inet filter input, handle 7: tcp dport 29500 counter packets "
+             "4 bytes 240 ") +
+         verb + " (4 packets so far), not a rule before it that accepts " + whom +
+         "; nft -a list chain inet filter input";
+}
+const char* kInsert =
+    "node0: nft insert rule inet filter input position 7 ip saddr { 10.10.0.10, 10.10.0.11, "
+    "10.10.0.12, 10.10.0.13 } tcp dport 29500 accept";
+
 // The notice that the way is free.
 Verdict not_up(Severity severity,
                const std::string& says,
@@ -142,6 +171,73 @@ const std::vector<CheckCase> cases = {
                likely},
               {1, 2, 3},
               {kAsk})}},
+    {"dropped, nobody could watch, and the rules of node0 say which one drops",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::timed_out);
+       rules_of_node0(w, FilterVerdict::drop);
+     },
+     {[] {
+       Verdict made = verdict(
+           {"rendezvous-port-dropped",
+            "dropped by node0 itself (rule \"tcp dport 29500 counter packets 4 bytes 240 drop\" in "
+            "chain inet filter input of nft)",
+            {"node0"},
+            "timed out while our own listener was there"},
+           {1, 2, 3}, {kInsert});
+       made.evidence.push_back(rule_row("drop", "node1, node2, node3"));
+       return made;
+     }()}},
+    {"it looks like a closed port, and a rule of node0 sends the resets",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::refused);
+       rules_of_node0(w, FilterVerdict::reject);
+     },
+     {[] {
+       Verdict made = verdict({"rendezvous-port-rejected",
+                               "rejected by node0 itself (rule \"tcp dport 29500 counter packets 4 "
+                               "bytes 240 reject\" in chain inet filter input of nft)",
+                               {"node0"},
+                               "refused"},
+                              {1, 2, 3}, {kInsert});
+       made.evidence.push_back(rule_row("reject", "node1, node2, node3"));
+       return made;
+     }()}},
+    {"the packets never came to node0: its rules are not to blame, whatever they say",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::timed_out, lost);
+       rules_of_node0(w, FilterVerdict::drop);
+     },
+     {verdict({"rendezvous-port-dropped",
+               "dropped between node1, node2, node3 and node0",
+               {"node0"},
+               "timed out while our own listener was there; the first packet did not arrive there",
+               likely},
+              {1, 2, 3},
+              {kAsk})}},
+    {"the rules of all let them pass: something lies between",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::timed_out);
+       rules_let_pass(w);
+     },
+     {verdict({"rendezvous-port-dropped",
+               "dropped between node1, node2, node3 and node0",
+               {"node0"},
+               "timed out while our own listener was there",
+               likely},
+              {1, 2, 3},
+              {kAsk})}},
+    {"they arrive, and the rules let them pass: another filter on node0",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::timed_out, arrived);
+       rules_let_pass(w);
+     },
+     {verdict({"rendezvous-port-dropped",
+               "dropped by node0 itself, though its nftables and iptables rules let them pass (an "
+               "eBPF program",
+               {"node0"},
+               "timed out while our own listener was there; the first packet arrived there"},
+              {1, 2, 3},
+              {"node0: (manual)"})}},
     {"dropped, and nobody could watch: the text says what may lie between",
      [](World& w) { fail(w, {1, 2, 3}, Outcome::timed_out); },
      {verdict({"rendezvous-port-dropped",

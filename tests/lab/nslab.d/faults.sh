@@ -82,6 +82,26 @@ table ip guard {
 }
 N
 }
+# PORT: PORT and the ephemeral range are in a set, the peers in another; a chain below the base one drops them
+fault_drop_set() {
+  script "$1" <<N
+table inet site {
+  set peers { type ipv4_addr; flags interval; elements = { $NET0.0/24, $NET1.0/24 }
+  }
+  set ports { type inet_service; flags interval; elements = { $2, 32768-60999 }
+  }
+  chain deep {
+    tcp dport 22 accept
+    ct state established,related accept
+    ip saddr @peers tcp dport @ports counter drop
+  }
+  chain input { type filter hook input priority 0; policy accept;
+    iif "lo" accept
+    jump deep
+  }
+}
+N
+}
 # a hardened host: nft input policy drop, only ssh and ping allowed
 fault_policy_drop() {
   script "$1" <<'N'
@@ -97,6 +117,26 @@ N
 }
 # PORT: dropped by an iptables rule
 fault_iptables_drop() { in_net "$1" iptables -A INPUT -p tcp --dport "$2" -j DROP; }
+# PORT: dropped by a rule of iptables-legacy, which nft does not show
+fault_iptables_legacy_drop() {
+  in_net "$1" iptables-legacy -A INPUT -i lo -j ACCEPT
+  in_net "$1" iptables-legacy -A INPUT -p tcp --dport "$2" -j DROP
+}
+# PORT: dropped in a chain of the site that INPUT leads to, as docker's DOCKER-USER, with the ephemeral ports
+fault_iptables_user_chain() {
+  in_net "$1" iptables-restore <<N
+*filter
+:INPUT ACCEPT [0:0]
+:DOCKER-USER - [0:0]
+-A INPUT -i lo -j ACCEPT
+-A INPUT -j DOCKER-USER
+-A DOCKER-USER -p tcp -m tcp --dport 22 -j RETURN
+-A DOCKER-USER -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN
+-A DOCKER-USER -p tcp -m multiport --dports $2,32768:60999 -j DROP
+-A DOCKER-USER -j RETURN
+COMMIT
+N
+}
 # iptables with INPUT policy DROP, ssh allowed, the rest rejected by the last rule as RHEL does
 fault_iptables_reject_all() {
   in_net "$1" iptables-restore <<'N'

@@ -1,6 +1,9 @@
 #include <distdoctor/firewall_fix.h>
+#include <distdoctor/packet_filter.h>
 
 #include "base/fd.h"
+#include "collect/collectors.h"
+#include "machine/machine.h"
 #include "support/builders.h"
 #include "support/netns.h"
 
@@ -143,6 +146,162 @@ TEST_CASE("the printed command opens what a filter holds closed") {
     }
     CHECK(both() == std::pair(true, true));
   }
+}
+
+// What the rules of this namespace say of connections between the two addresses.
+std::vector<Closed> closed_by(const Firewall& firewall,
+                              Way way,
+                              const std::vector<std::pair<const char*, const char*>>& ends) {
+  std::vector<Closed> all;
+  for (const auto& [own, peer] : ends) {
+    const bool in = way == Way::in;
+    const auto result = judge_packet(firewall, {.way = way,
+                                                .source = addr(in ? peer : own),
+                                                .destination = addr(in ? own : peer),
+                                                .port = kPort,
+                                                .interface = "eth0"});
+    for (const FilterStop& stop : result.stops) all.push_back({addr(peer), stop});
+  }
+  return all;
+}
+
+Firewall read_rules(const Namespace& host) {
+  return host.in([] {
+    const auto machine = machine::Machine::live();
+    REQUIRE(machine.has_value());
+    NodeFacts node;
+    collect::collect_firewall(**machine, {}, node);
+    REQUIRE(node.firewall.known());
+    return *node.firewall;
+  });
+}
+
+const Row read_rows[] = {
+    {"a chain that others jump to, with two rules that stop different peers",
+     "nft -f - <<END\ntable inet lab {\nset far { type ipv4_addr; elements = { 10.99.0.1 }; }\n"
+     "chain deep {\ncounter\nip saddr @far tcp dport 1024-65535 counter drop\n"
+     "ip6 saddr fd99::/64 tcp dport 33000-34000 reject\naccept\n}\n"
+     "chain in { type filter hook input priority 0; policy accept;\nct state established accept\n"
+     "jump deep\n}\n}\nEND"},
+    {"goto, then the policy",
+     "nft -f - <<END\ntable inet lab {\nchain deep {\nmeta l4proto ipv6-icmp accept\n}\n"
+     "chain in { type filter hook input priority 0; policy drop;\nct state established accept\n"
+     "goto deep\n}\n}\nEND"},
+    {"a user chain of iptables and rules after it",
+     "for t in iptables ip6tables; do $t -N GUARD; $t -A INPUT -i lo -j ACCEPT; "
+     "$t -A INPUT -j GUARD; $t -A GUARD -p tcp --dport 22 -j ACCEPT; "
+     "$t -A GUARD -p tcp -m multiport --dports 1024:40000 -j REJECT; $t -A INPUT -p tcp -j DROP; "
+     "done"},
+    {"mangle",
+     "for t in iptables ip6tables; do $t -t mangle -A PREROUTING -p tcp ! --dport 22 -j "
+     "DROP; done"},
+};
+
+TEST_CASE("where the rules were read, one rule before the deciding one opens the way") {
+  if (const auto why = why_no_namespaces(); !why.empty()) {
+    MESSAGE("skipped: ", why);
+    return;
+  }
+  std::vector<Row> all(std::begin(rows), std::end(rows));
+  all.insert(all.end(), std::begin(read_rows), std::end(read_rows));
+  for (const Row& row : all) {
+    CAPTURE(row.name);
+    const Wire lab;
+    const Fd listening = lab.b.in(listener);
+    const auto both = [&] {
+      return std::pair(lab.a.in([] { return connects("::ffff:10.99.0.2"); }),
+                       lab.a.in([] { return connects("fd99::2"); }));
+    };
+    const bool out = *row.outgoing != '\0';
+    const Namespace& host = out ? lab.a : lab.b;
+    must("ip netns exec " + host.name() + " sh <<'SH'\n" + (out ? row.outgoing : row.filter) +
+         "\nSH");
+    REQUIRE(both() == std::pair(false, false));
+    const Way way = out ? Way::out : Way::in;
+    const auto ends =
+        out ? std::vector<std::pair<const char*, const char*>>{{"10.99.0.1", "10.99.0.2"},
+                                                               {"fd99::1", "fd99::2"}}
+            : std::vector<std::pair<const char*, const char*>>{{"10.99.0.2", "10.99.0.1"},
+                                                               {"fd99::2", "fd99::1"}};
+    const Firewall firewall = read_rules(host);
+    const auto closed = closed_by(firewall, way, ends);
+    REQUIRE(closed.size() >= 2);
+    // Counted the other way round: what is seen after the fix is that nothing stops them.
+    for (const Fix& fix : open_before_fix(opening_for({}, way), firewall, closed)) {
+      CAPTURE(fix.command);
+      CHECK(fix.command.find('\n') == std::string::npos);
+      must("ip netns exec " + host.name() + " sh <<'SH'\n" + fix.command + "\nSH");
+    }
+    CHECK(both() == std::pair(true, true));
+    CHECK(closed_by(read_rules(host), way, ends).empty());
+  }
+}
+
+FilterStop iptables_stop(const char* chain, int before) {
+  return {.tool = FilterTool::iptables,
+          .family = "ip",
+          .table = "filter",
+          .chain = chain,
+          .base = "INPUT",
+          .number = before,
+          .before = before,
+          .text = "-A INPUT -j DROP"};
+}
+std::vector<std::string> commands(const Firewall& firewall, const std::vector<Closed>& closed) {
+  std::vector<std::string> all;
+  for (const Fix& fix : open_before_fix(opening_for({}), firewall, closed)) {
+    all.push_back(fix.command);
+  }
+  return all;
+}
+
+TEST_CASE("of two places in a chain of iptables the last comes first, so that no number moves") {
+  CHECK(commands({}, {{addr("10.0.0.1"), iptables_stop("INPUT", 3)},
+                      {addr("10.0.0.2"), iptables_stop("INPUT", 5)},
+                      {addr("10.0.0.3"), iptables_stop("INPUT", 3)}}) ==
+        std::vector<std::string>{
+            "iptables -I INPUT 5 -s 10.0.0.2 -p tcp --dport 32768:60999 -j ACCEPT",
+            "iptables -I INPUT 3 -s 10.0.0.1,10.0.0.3 -p tcp --dport 32768:60999 -j ACCEPT"});
+  FilterStop legacy = iptables_stop("my chain", 1);
+  legacy.tool = FilterTool::iptables_legacy;
+  legacy.table = "mangle";
+  CHECK(commands({}, {{addr("10.0.0.1"), legacy}}) ==
+        std::vector<std::string>{"iptables-legacy -t mangle -I 'my chain' 1 -s 10.0.0.1 -p tcp "
+                                 "--dport 32768:60999 -j ACCEPT"});
+}
+
+TEST_CASE("ufw and firewalld mend what they own, and nothing else") {
+  const Firewall ufw{.ufw = true};
+  const FilterStop user = iptables_stop("ufw-user-input", 4);
+  const std::string through_ufw =
+      "for p in 10.0.0.1 10.0.0.2; do\n    ufw prepend allow proto tcp from $p to any port "
+      "32768:60999\ndone";
+  CHECK(commands(ufw, {{addr("10.0.0.1"), user}, {addr("10.0.0.2"), iptables_stop("INPUT", 0)}}) ==
+        std::vector<std::string>{through_ufw});
+  for (const char* chain : {"INPUT", "ufw-before-input"}) {
+    CHECK(commands(ufw, {{addr("10.0.0.1"), iptables_stop(chain, 4)}})
+              .at(0)
+              .starts_with(std::string("iptables -I ") + chain + " 4 "));
+  }
+  const FilterStop zone{.family = "inet",
+                        .table = "firewalld",
+                        .chain = "filter_INPUT",
+                        .number = 9,
+                        .before = 9,
+                        .verdict = FilterVerdict::reject};
+  const FilterChain its{.family = "inet", .table = "firewalld", .name = "filter_INPUT"};
+  const Firewall firewalld{.chains = {its}, .firewalld = true};
+  CHECK(commands(firewalld, {{addr("10.0.0.1"), zone}}).at(0).find("firewall-cmd --zone") !=
+        std::string::npos);
+  CHECK(commands(firewalld, {{addr("10.0.0.1"), iptables_stop("INPUT", 4)}})
+            .at(0)
+            .starts_with("iptables -I INPUT 4 "));
+  CHECK(commands({.firewalld = true}, {{addr("10.0.0.1"), iptables_stop("INPUT", 4)}})
+            .at(0)
+            .find("firewall-cmd") != std::string::npos);
+  CHECK(commands({.chains = {its}}, {{addr("10.0.0.1"), zone}}).at(0) ==
+        "nft insert rule inet firewalld filter_INPUT position 9 ip saddr 10.0.0.1 tcp dport "
+        "32768-60999 accept");
 }
 
 TEST_CASE("the printed command leaves a chain alone that drops nothing") {
