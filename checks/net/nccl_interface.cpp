@@ -110,7 +110,25 @@ std::string hosts_of(const std::vector<Accused>& all) {
   return fmt::format("{}", fmt::join(hosts, ", "));
 }
 
+// IPv6 or IPv4 was asked for, and no link of the node has it.
+const Setting* family_nobody_has(const Accused& row) {
+  const Setting* family = find_setting(*row.prediction, "NCCL_SOCKET_FAMILY");
+  const bool known =
+      family != nullptr && (family->value == "AF_INET" || family->value == "AF_INET6");
+  if (!known || !row.node->links.known()) return nullptr;
+  const bool v6 = family->value == "AF_INET6";
+  for (const Link& link : *row.node->links) {
+    for (const LinkAddress& own : link.addresses) {
+      if (own.address.v6 == v6 && !own.address.loopback()) return nullptr;
+    }
+  }
+  return family;
+}
+
 std::string cause_of(const Accused& row) {
+  if (const Setting* family = family_nobody_has(row)) {
+    return "with NCCL_SOCKET_FAMILY=" + setting_text(*family);
+  }
   const Setting* setting = find_setting(*row.prediction, kVariable);
   return setting == nullptr ? "without NCCL_SOCKET_IFNAME"
                             : "with " + said(*row.prediction, kVariable);
@@ -140,6 +158,12 @@ std::vector<Fix> fixes_for(const Case& c, Flaw flaw, const Accused& first) {
              .kind = Fix::Kind::env,
              .env = {{"NCCL_COMM_ID", std::nullopt}},
              .text = "torch hands the id over itself; NCCL_COMM_ID fits one machine only"}};
+  }
+  if (flaw == Flaw::no_match && family_nobody_has(first) != nullptr) {
+    return {{.node = "*",
+             .kind = Fix::Kind::env,
+             .env = {{"NCCL_SOCKET_FAMILY", std::nullopt}},
+             .text = "no link has an address of that family; without it NCCL takes what is there"}};
   }
   return set_variable(
       c, kVariable,

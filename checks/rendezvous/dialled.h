@@ -31,7 +31,7 @@ struct Decisive {
 inline std::vector<Decisive> dials_to_master(const ClusterFacts& cluster, const NodeFacts& from) {
   std::vector<Decisive> all;
   for (const PairFacts& pair : cluster.pairs) {
-    if (pair.from != from.host || pair.to == from.host) continue;
+    if (pair.from != from.host) continue;
     for (const Dial& dial : pair.dials) {
       if (dial.purpose == Purpose::master) all.push_back({&dial, pair.to, true});
     }
@@ -40,7 +40,11 @@ inline std::vector<Decisive> dials_to_master(const ClusterFacts& cluster, const 
 }
 
 inline Decisive decisive_dial(const ClusterFacts& cluster, const NodeFacts& from) {
-  const auto all = dials_to_master(cluster, from);
+  auto all = dials_to_master(cluster, from);
+  // Of several addresses of the name one is its own: it tries them all, and that one answers.
+  const auto& master = cluster.predicted.master;
+  if (master && master->node == from.host) return {.tried = true};
+  std::erase_if(all, [&](const Decisive& tried) { return tried.to == from.host; });
   if (all.empty()) return {};
   const bool got_through = std::ranges::any_of(
       all, [](const Decisive& tried) { return tried.dial->outcome == Outcome::ok; });

@@ -195,7 +195,7 @@ void judge_nobody(const Case& c, const std::vector<View>& all, Judge& judge) {
 void run(const Case& c, Judge& judge) {
   if (!meets_others(c)) return;
   const Master* master = master_of(c);
-  if (master == nullptr) return note_unsaid(judge);
+  if (master == nullptr) return note_unsaid(c, judge);
   if (only_the_jobs_shell_knows(master->host)) return;
   for (const NodeFacts& node : c.cluster.nodes) judge.see(node, "net.links", node.links);
   const auto views = views_of_master(c, judge);

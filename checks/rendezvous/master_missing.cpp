@@ -111,7 +111,7 @@ bool nothing_said(const Case& c) {
 
 void run(const Case& c, Judge& judge) {
   if (!meets_others(c)) return;
-  if (nothing_said(c)) return note_unsaid(judge);
+  if (nothing_said(c)) return note_unsaid(c, judge);
   judge_torchrun_defaults(c, judge);
   judge_forgotten_addr(c, judge);
   judge_forgotten_port(c, judge);

@@ -276,7 +276,7 @@ void report(const Case& c, Kind kind, const Readings& readings, Judge& judge) {
 void run(const Case& c, Judge& judge) {
   if (!meets_others(c)) return;
   const Master* master = master_of(c);
-  if (master == nullptr) return note_unsaid(judge);
+  if (master == nullptr) return note_unsaid(c, judge);
   // One finding for those who fail alike, for the same reason.
   std::map<std::tuple<Kind, std::string, std::string>, Readings> groups;
   for (const NodeFacts& node : c.cluster.nodes) {

@@ -38,11 +38,15 @@ inline std::string master_name(const Master& master) {
 }
 
 // Not a finding: that nothing was said is our blindness.
-inline void note_unsaid(Judge& judge) {
-  judge.miss({.node = "",
-              .fact = "MASTER_ADDR",
-              .why = {Why::not_collected,
-                      "no setting of the job was seen; say --master HOST:PORT or -- COMMAND"}});
+inline void note_unsaid(const Case& c, Judge& judge) {
+  const auto& unresolved = c.cluster.job.unresolved;
+  const auto found = unresolved.find("MASTER_ADDR");
+  const std::string why =
+      found == unresolved.end()
+          ? "no setting of the job was seen; say --master HOST:PORT or -- COMMAND"
+          : fmt::format("{} is known to the job's own shell only; say --master HOST:PORT",
+                        setting_text(found->second));
+  judge.miss({.node = "", .fact = "MASTER_ADDR", .why = {Why::not_collected, why}});
 }
 
 inline bool only_the_jobs_shell_knows(std::string_view text) {

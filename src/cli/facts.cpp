@@ -4,9 +4,11 @@
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/session.h"
+#include "exam/recording.h"
 #include "fleet/record.h"
 #include "render/render.h"
 
+#include <algorithm>
 #include <sstream>
 
 namespace distdoctor::cli {
@@ -29,12 +31,14 @@ int facts(const Options& options) {
   const auto outcome = examine(reading);
   if (!outcome) return complain(outcome.error());
 
+  const auto& nodes = outcome->cluster.nodes;
   std::ostringstream text;
-  bool complete = true;
-  for (const NodeFacts& node : outcome->cluster.nodes) {
-    complete = complete && node.reached;
-    render::facts(node, find_prediction(outcome->cluster, node.host), text);
+  if (nodes.size() == 1) {
+    render::facts(nodes.front(), find_prediction(outcome->cluster, nodes.front().host), text);
+  } else {
+    text << exam::write_recording(outcome->cluster);  // one JSON text, as of check --save
   }
+  const bool complete = std::ranges::all_of(nodes, &NodeFacts::reached);
   const int exit_code = complete ? kExitHealthy : kExitInconclusive;
   if (options.output.empty()) return print(text.str(), exit_code);
   const auto written = write_file(options.output, text.str(), write_by(options));

@@ -19,6 +19,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace distdoctor::cli {
@@ -28,7 +29,7 @@ constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;
 
 // As typed, before anything is checked or read.
 struct Raw {
-  std::string peers;
+  std::optional<std::string> peers;
   std::string launch;
   std::string master;
   std::string backend;
@@ -204,7 +205,8 @@ Result<void> take_job(const Raw& raw, Options& options) {
   DD_TRY(options.exam.timeout, parse_duration(raw.timeout));
   DD_TRY(options.exam.budget, parse_duration(raw.budget));
   options.by = Deadline::after(options.exam.budget);
-  DD_TRY(options.exam.peers, read_peers(raw.peers, options.by));
+  if (raw.peers && raw.peers->empty()) return failure("read --peers ''", "it names no node");
+  DD_TRY(options.exam.peers, read_peers(raw.peers.value_or(""), options.by));
   DD_TRY(auto settings, said_by_options(raw, options.by));
   DD_TRY(options.exam.said, exam::read_said(raw.command, std::move(settings), own_environment(),
                                             script_reader(options.by)));

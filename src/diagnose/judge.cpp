@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -114,6 +117,27 @@ std::vector<NamedCheck> in_module_order(std::span<const NamedCheck> checks) {
   return ordered;
 }
 
+// A machine that was named twice is judged once, under the name that came first: else it disagrees
+// with itself. Whether it was named twice is for the checks of the run.
+ClusterFacts each_machine_once(const ClusterFacts& cluster) {
+  ClusterFacts once = cluster;
+  std::set<std::string, std::less<>> again;
+  for (const NodeFacts& node : cluster.nodes) {
+    if (!node.same_as.empty()) again.insert(node.host);
+  }
+  if (again.empty()) return once;
+  std::erase_if(once.nodes, [&](const NodeFacts& node) { return again.contains(node.host); });
+  std::erase_if(once.pairs, [&](const PairFacts& pair) {
+    return again.contains(pair.from) || again.contains(pair.to);
+  });
+  std::erase_if(once.untried, [&](const Untried& row) { return again.contains(row.node); });
+  std::erase_if(once.predicted.nodes,
+                [&](const Prediction& prediction) { return again.contains(prediction.node); });
+  std::erase_if(once.job.launches,
+                [&](const Launch& launch) { return again.contains(launch.origin.node); });
+  return once;
+}
+
 }  // namespace
 
 Judged judge(const ClusterFacts& cluster,
@@ -121,9 +145,12 @@ Judged judge(const ClusterFacts& cluster,
              std::span<const NamedCheck> checks,
              const Selection& selection) {
   Judged judged;
+  const ClusterFacts once = each_machine_once(cluster);
   for (const NamedCheck& check : in_module_order(checks)) {
     if (!runs(selection, check)) continue;
-    Run run = run_check({.cluster = cluster, .expect = expect}, check, selection);
+    const bool of_the_run = area_of(check.name) == "run";
+    Run run =
+        run_check({.cluster = of_the_run ? cluster : once, .expect = expect}, check, selection);
     std::ranges::move(run.findings, std::back_inserter(judged.findings));
     std::ranges::move(run.gaps, std::back_inserter(judged.gaps));
     judged.checks.push_back(std::move(run.line));

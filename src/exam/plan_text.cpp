@@ -19,7 +19,7 @@ void listen_line(const probe::PlannedListen& listen, std::ostream& out) {
 }
 
 std::string_view to_whom(const std::string& to) {
-  return to.empty() ? "(no peer)" : to;
+  return to.empty() ? std::string_view("(no peer)") : std::string_view(to);
 }
 
 void dial_line(const probe::PlannedDial& dial, std::ostream& out) {

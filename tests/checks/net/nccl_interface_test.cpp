@@ -117,6 +117,17 @@ const std::vector<CheckCase> cases = {
             {"node2"},
             {row(2, "NCCL_SOCKET_IFNAME not set: no socket interface found", "ip -br addr")},
             {"*: (manual)"})}},
+    {"a family that no link has",
+     [](World& w) {
+       unset_them(w);
+       w.set("NCCL_SOCKET_FAMILY", "AF_INET6");
+       nccl_takes(w, 2, {});
+     },
+     {fault("net-nccl-ifname-no-match",
+            "with NCCL_SOCKET_FAMILY=AF_INET6 (--env) NCCL finds no interface on node2",
+            {"node2"},
+            {row(2, "NCCL_SOCKET_IFNAME not set: no socket interface found", "ip -br addr")},
+            {"*: NCCL_SOCKET_FAMILY unset"})}},
     {"NCCL_COMM_ID of another machine",
      [](World& w) {
        w.set("NCCL_COMM_ID", "10.99.0.1:5000");

@@ -434,6 +434,8 @@ const std::vector<CheckCase> cases = {
      {},
      {"node0 test traffic", "node2 test traffic", "node3 test traffic"}},
 
+    {"near miss: the master's own name has a dead address beside its own",
+     [](World& w) { dial_master(w, 0, "", "fd00:dead::10", Outcome::net_unreachable); }},
     {"near miss: one of two addresses answers",
      [](World& w) {
        Dial second = master_dial(w, 1);

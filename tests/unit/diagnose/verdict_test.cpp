@@ -35,6 +35,17 @@ TEST_CASE("a node that was not reached is one gap, and makes it inconclusive") {
   CHECK(about_node1 == 1);
 }
 
+TEST_CASE("a machine under two names is judged once, and told") {
+  ClusterFacts cluster = healthy_cluster(3);
+  cluster.nodes[2] = cluster.nodes[1];
+  cluster.nodes[2].host = "node2";
+  cluster.nodes[2].same_as = "node1";
+  const Diagnosis diagnosis = diagnose(cluster, {}, {});
+  REQUIRE(diagnosis.causes.size() == 1);
+  CHECK(diagnosis.causes[0].finding.code == "run-peer-twice");
+  CHECK(diagnosis.exit_code == 0);
+}
+
 TEST_CASE("planned traffic without an outcome makes it inconclusive") {
   ClusterFacts cluster = healthy_cluster(2);
   cluster.pairs[0].complete = Unknown{Why::timed_out, "no answer"};

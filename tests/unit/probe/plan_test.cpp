@@ -375,6 +375,12 @@ TEST_CASE("when the job's own port may be bound") {
              SocketFacts{.connections = {connection(TcpState::syn_sent, 40000, 29500)}};
        },
        "somebody on node1 is connecting to it"},
+      {"half open, left by somebody who listened a moment ago",
+       [](ClusterFacts& c) {
+         c.nodes[0].sockets =
+             SocketFacts{.connections = {connection(TcpState::syn_recv, 29500, 40000)}};
+       },
+       ""},
       {"an outgoing connection sits on it",
        [](ClusterFacts& c) {
          c.nodes[0].sockets =
