@@ -39,14 +39,16 @@ inline std::string choice_text(const Choice& choice) {
 // What was proved to be right on all nodes, of this library's variable alone.
 inline std::vector<Fix> recommended(const Case& c, const std::string& name) {
   std::vector<Fix> fixes;
-  const std::string& reason = c.cluster.predicted.recommended.reason;
+  const auto& reasons = c.cluster.predicted.recommended.reasons;
+  const auto reason = reasons.find(name);
   for (const auto& [node, env] : c.cluster.predicted.recommended.env) {
     const auto value = env.find(name);
     if (value == env.end()) continue;
     fixes.push_back({.node = node,
                      .kind = Fix::Kind::env,
                      .env = {{name, value->second}},
-                     .text = reason.empty() ? "checked against every node's addresses" : reason});
+                     .text = reason == reasons.end() ? "checked against every node's addresses"
+                                                     : reason->second});
   }
   return fixes;
 }

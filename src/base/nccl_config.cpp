@@ -24,14 +24,19 @@ std::optional<NcclConfigLine> parse_line(std::string_view text, int number) {
 
 }  // namespace
 
-std::vector<NcclConfigLine> parse_nccl_config(std::string_view text) {
+std::vector<NcclConfigLine> nccl_config_lines(std::string_view text) {
   std::vector<NcclConfigLine> lines;
-  std::set<std::string, std::less<>> seen;
   int number = 0;
   for (const std::string_view raw : split(text, '\n')) {
-    auto line = parse_line(raw, ++number);
-    if (line && seen.insert(line->name).second) lines.push_back(*std::move(line));
+    if (auto line = parse_line(raw, ++number)) lines.push_back(*std::move(line));
   }
+  return lines;
+}
+
+std::vector<NcclConfigLine> parse_nccl_config(std::string_view text) {
+  std::vector<NcclConfigLine> lines = nccl_config_lines(text);
+  std::set<std::string, std::less<>> seen;
+  std::erase_if(lines, [&](const NcclConfigLine& line) { return !seen.insert(line.name).second; });
   return lines;
 }
 

@@ -19,7 +19,9 @@ struct NcclConfigLine {
   bool operator==(const NcclConfigLine&) const = default;
 };
 
-// Each name once: NCCL never overwrites, so the first line of a name wins. Takes any bytes.
+// Each line that sets something, also what is set twice. Takes any bytes.
+std::vector<NcclConfigLine> nccl_config_lines(std::string_view text);
+// Each name once: NCCL never overwrites, so the first line of a name wins.
 std::vector<NcclConfigLine> parse_nccl_config(std::string_view text);
 
 }  // namespace distdoctor

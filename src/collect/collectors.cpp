@@ -26,6 +26,7 @@ constexpr std::array kCollectors = {
     Collector{"devices", collect_devices, give_up<&NodeFacts::devices>},
     Collector{"processes", collect_processes, give_up<&NodeFacts::processes>},
     Collector{"settings", collect_settings, give_up<&NodeFacts::settings>},
+    Collector{"nccl_config", collect_nccl_config, give_up<&NodeFacts::nccl_config>},
     Collector{"nccl_library", collect_nccl_library, give_up<&NodeFacts::nccl_library>},
     Collector{"pci", collect_pci, give_up<&NodeFacts::pci>},
     Collector{"gpu", collect_gpu, give_up<&NodeFacts::gpu>},

@@ -22,6 +22,7 @@ void collect_devices(machine::Machine& machine, const CollectRequest& request, N
 void collect_processes(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_settings(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_firewall(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_nccl_config(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_nccl_library(machine::Machine& machine,
                           const CollectRequest& request,
                           NodeFacts& node);

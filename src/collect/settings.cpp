@@ -34,14 +34,6 @@ void add_file(const machine::FileTree& files,
   for (const auto& line : parse_nccl_config(*text)) add(line, source, path, settings);
 }
 
-std::string user_file(const machine::Machine& machine) {
-  const auto named = machine.environment().find("NCCL_CONF_FILE");
-  if (named != machine.environment().end()) return named->second;
-  const auto accounts = read_accounts(machine.files());
-  const auto account = accounts.find(machine.self().uid);
-  return account != accounts.end() ? account->second.home + "/.nccl.conf" : "";
-}
-
 }  // namespace
 
 Source source_of(std::string_view name, const machine::Environment& environment) {
@@ -52,6 +44,14 @@ Source source_of(std::string_view name, const machine::Environment& environment)
   return of_torchrun || of_launcher ? Source::launcher : Source::environment;
 }
 
+UserConfig user_config(const machine::Machine& machine) {
+  const auto named = machine.environment().find("NCCL_CONF_FILE");
+  if (named != machine.environment().end() && !named->second.empty()) return {named->second, true};
+  const auto accounts = read_accounts(machine.files());
+  const auto account = accounts.find(machine.self().uid);
+  return {.path = account != accounts.end() ? account->second.home + "/.nccl.conf" : ""};
+}
+
 Settings read_settings(const machine::Machine& machine) {
   Settings settings;
   const auto& environment = machine.environment();
@@ -60,9 +60,9 @@ Settings read_settings(const machine::Machine& machine) {
     const Origin origin{.source = source_of(name, environment), .where = "$" + name};
     settings.emplace(name, Setting{.value = mask_value(value), .origin = origin});
   }
-  const auto user = user_file(machine);
+  const auto user = user_config(machine).path;
   if (!user.empty()) add_file(machine.files(), Source::user_config, user, settings);
-  add_file(machine.files(), Source::system_config, "/etc/nccl.conf", settings);
+  add_file(machine.files(), Source::system_config, kSystemConfig, settings);
   return settings;
 }
 

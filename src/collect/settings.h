@@ -5,6 +5,7 @@
 
 #include "machine/machine.h"
 
+#include <string>
 #include <string_view>
 
 namespace distdoctor::collect {
@@ -12,8 +13,17 @@ namespace distdoctor::collect {
 // Whether a launcher set the variable, as its name and the other variables tell.
 Source source_of(std::string_view name, const machine::Environment& environment);
 
-// Environment over user file over /etc/nccl.conf. The user's file is NCCL_CONF_FILE, or else
-// ~/.nccl.conf in the home of the password database, as NCCL has it (2.23+).
+inline constexpr const char* kSystemConfig = "/etc/nccl.conf";
+
+// The user's file is NCCL_CONF_FILE (NCCL 2.23+), or else, when that is empty too, ~/.nccl.conf in
+// the home of the password database.
+struct UserConfig {
+  std::string path = {};  // empty: nobody knows the home folder
+  bool named = false;
+};
+UserConfig user_config(const machine::Machine& machine);
+
+// Environment over user file over /etc/nccl.conf.
 Settings read_settings(const machine::Machine& machine);
 
 }  // namespace distdoctor::collect

@@ -24,7 +24,7 @@ void exports(const std::map<std::string, std::string>& env,
 }  // namespace
 
 void environment(const Recommended& recommended, std::string_view node, std::ostream& out) {
-  comment(recommended.reason, out);
+  for (const auto& [variable, reason] : recommended.reasons) comment(reason, out);
   if (recommended.env.empty()) {
     comment("nothing needs to be set", out);
     return;

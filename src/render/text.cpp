@@ -37,9 +37,10 @@ void settings(const Report& report, const Style& style, std::ostream& out) {
     const auto setting = job.settings.find(name);
     if (setting == job.settings.end()) continue;
     const Origin& origin = setting->second.origin;
-    std::string line = std::string(name) + "=" + printable(setting->second.value) + "  (" +
-                       std::string(slug(origin.source));
-    if (!origin.where.empty()) line += ", " + printable(origin.where);
+    const std::string source(slug(origin.source));
+    std::string line = std::string(name) + "=" + printable(setting->second.value) + "  (";
+    if (!origin.where.starts_with(source)) line += source + (origin.where.empty() ? "" : ", ");
+    line += printable(origin.where);
     if (!origin.node.empty()) line += " on " + printable(origin.node);
     out << "  " << style.dim(line + ")") << '\n';
   }

@@ -3,6 +3,7 @@
 #include "rules/gloo/device.h"
 #include "rules/nccl/hcas.h"
 #include "rules/nccl/interfaces.h"
+#include "rules/nccl/variables.h"
 #include "rules/torch/endpoint.h"
 #include "rules/torch/rendezvous.h"
 
@@ -61,6 +62,7 @@ Observed<bool> predict_endpoint(const JobSpec& job, const NodeFacts& node) {
 
 Prediction predict_node(const JobSpec& job, const NodeFacts& node) {
   Prediction prediction{.node = node.host, .settings = settings_in_force(job, node)};
+  prediction.variables = read_variables(prediction.settings);
   if (!node.reached) {
     const Unknown why{.kind = Why::not_collected, .text = node.host + " was not reached"};
     prediction.nccl = why;

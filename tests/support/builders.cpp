@@ -97,6 +97,7 @@ NodeFacts healthy_node(std::size_t i, std::size_t size) {
   node.devices = Devices{};
   node.processes = std::vector<TrainingProcess>{};
   node.settings = Settings{};
+  node.nccl_config = std::vector<NcclConfigFile>{};
   node.nccl_library =
       NcclLibrary{.path = "/usr/lib/libnccl.so.2", .version = "2.28.9", .origin = "ld.so.cache"};
   node.pci = Pci{};

@@ -8,6 +8,7 @@
 #include <distdoctor/observed.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -82,11 +83,41 @@ struct GlooChoice {
   bool operator==(const GlooChoice&) const = default;
 };
 
+// How the value or the name of a variable goes another way than it looks.
+enum class VariableTrap : std::uint8_t {
+  none,
+  word,      // "true" where NCCL reads a number (strtoll, base 0): 0
+  rest,      // "8x": 8, what follows the digits is dropped
+  octal,     // "022": 18
+  exact,     // a switch that counts only as 1 has another number
+  unknown,   // a word that no version knows: as if it was not set
+  refused,   // a word that makes NCCL 2.24 and later fail when it starts
+  silenced,  // it keeps even NCCL's warnings from being printed
+  misspelt   // a name that nobody reads
+};
+template <>
+struct EnumNames<VariableTrap> {
+  static constexpr std::string_view values[] = {
+      "none", "word", "rest", "octal", "exact", "unknown", "refused", "silenced", "misspelt"};
+};
+
+// What NCCL makes of a variable in force.
+struct VariableReading {
+  std::string name = {};
+  // The number, or the word as NCCL's sources write it; empty: as if it was not set. Of a misspelt
+  // name: the one that was meant.
+  std::string taken_as = {};
+  bool as_default = false;  // what every known version does without it, too
+  VariableTrap trap = VariableTrap::none;
+  bool operator==(const VariableReading&) const = default;
+};
+
 // One node's predictions. `nccl` follows the version in use when that is known; else it is today's
 // rules, and `nccl_others` holds the choices of older rules where they differ.
 struct Prediction {
   std::string node = {};
   Settings settings = {};  // in force on this node: shared ones, the node's own, its config files
+  std::vector<VariableReading> variables = {};  // of `settings`, what is NCCL's, by name
   Observed<NcclChoice> nccl = {};
   std::vector<NcclChoice> nccl_others = {};
   bool nccl_version_known = false;
@@ -101,7 +132,7 @@ struct Prediction {
 struct Recommended {
   // "*" for all nodes, or one entry a node; empty when nothing needs to be set or nothing helps.
   std::map<std::string, std::map<std::string, std::string>> env = {};
-  std::string reason = {};
+  std::map<std::string, std::string> reasons = {};  // by variable: why it is right
   bool operator==(const Recommended&) const = default;
 };
 
@@ -160,10 +191,18 @@ void fields(V& v, T& x) {
   v("error", x.error);
   v("reason", x.reason);
 }
+template <class V, Is<VariableReading> T>
+void fields(V& v, T& x) {
+  v("name", x.name);
+  v("taken_as", x.taken_as);
+  v("as_default", x.as_default);
+  v("trap", x.trap);
+}
 template <class V, Is<Prediction> T>
 void fields(V& v, T& x) {
   v("node", x.node);
   v("settings", x.settings);
+  v("variables", x.variables);
   v("nccl", x.nccl);
   v("nccl_others", x.nccl_others);
   v("nccl_version_known", x.nccl_version_known);
@@ -174,7 +213,7 @@ void fields(V& v, T& x) {
 template <class V, Is<Recommended> T>
 void fields(V& v, T& x) {
   v("env", x.env);
-  v("reason", x.reason);
+  v("reasons", x.reasons);
 }
 template <class V, Is<Master> T>
 void fields(V& v, T& x) {

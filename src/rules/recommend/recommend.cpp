@@ -239,7 +239,7 @@ void write_down(const Library& library,
     const std::string where = answer.shared ? "*" : seen[i].node->host;
     recommended.env[where][library.variable] = answer.values[i];
   }
-  recommended.reason += (recommended.reason.empty() ? "" : ". ") + answer.reason;
+  recommended.reasons[library.variable] = answer.reason;
 }
 
 }  // namespace

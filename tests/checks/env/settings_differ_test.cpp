@@ -1,5 +1,5 @@
 #include "checks/env/jobs.h"
-#include "support/check_cases.h"
+#include "checks/env/variables.h"
 
 #include <string>
 #include <vector>
@@ -95,6 +95,44 @@ const std::vector<CheckCase> cases = {
               "node2 NCCL_PROTO: Simple (pid 1200), not LL; tr '\\0' '\\n' < /proc/1200/environ | "
               "grep NCCL_",
               "*: NCCL_PROTO=LL")}},
+    {"what NCCL reads is compared, and its default is as good as unset",
+     [](World& w) {
+       w.set("NCCL_COLLNET_ENABLE", "0");
+       say_on(w, 1, "NCCL_COLLNET_ENABLE", "false");
+       say_on(w, 2, "NCCL_COLLNET_ENABLE", "0x0");
+       w.prediction(3).settings.erase("NCCL_COLLNET_ENABLE");
+       say_on(w, 0, "NCCL_COLLNET_ENABLE", "0");
+       say(w, "NCCL_IB_TC", "106");
+       say_on(w, 2, "NCCL_IB_TC", "0x6a");
+     }},
+    {"a word that NCCL reads as 0",
+     [](World& w) {
+       say(w, "NCCL_CUMEM_ENABLE", "1");
+       say_on(w, 2, "NCCL_CUMEM_ENABLE", "true");
+     },
+     {differs(degraded,
+              likely,
+              "NCCL_CUMEM_ENABLE differs: 1 of 4 nodes do not have 1",
+              "node2 NCCL_CUMEM_ENABLE: true (--env), not 1; printenv NCCL_CUMEM_ENABLE; grep "
+              "NCCL_CUMEM_ENABLE ~/.nccl.conf /etc/nccl.conf",
+              "*: NCCL_CUMEM_ENABLE=1")}},
+    {"ranks of one node differ",
+     [](World& w) {
+       run_job(w, {{"WORLD_SIZE", "6"}, {"NCCL_P2P_LEVEL", "NVL"}});
+       add_rank(w, 2, {{"RANK", "4"}, {"WORLD_SIZE", "6"}, {"NCCL_P2P_LEVEL", "NVL"}});
+       add_rank(w, 2, {{"RANK", "5"}, {"WORLD_SIZE", "6"}, {"NCCL_P2P_LEVEL", "SYS"}});
+     },
+     {differs(degraded,
+              likely,
+              "NCCL_P2P_LEVEL differs: 1 of 3 ranks do not have NVL",
+              "node2 NCCL_P2P_LEVEL: SYS (pid 1202), not NVL; tr '\\0' '\\n' < "
+              "/proc/1202/environ | grep NCCL_",
+              "*: NCCL_P2P_LEVEL=NVL")}},
+    {"near miss: nodes may differ in what holds inside a node",
+     [](World& w) {
+       run_job(w, {{"NCCL_P2P_LEVEL", "NVL"}});
+       set_variable(w, 2, {{"NCCL_P2P_LEVEL", "SYS"}});
+     }},
     {"near miss: interfaces, HCAs and debug output may differ",
      [](World& w) {
        for (const char* name : {"NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_IB_GID_INDEX",

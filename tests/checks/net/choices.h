@@ -51,7 +51,7 @@ inline void use_gloo(World& w, Use gloo = Use::yes) {
 
 inline void recommend(World& w, const std::string& name, const std::string& value) {
   w.cluster.predicted.recommended.env["*"][name] = value;
-  w.cluster.predicted.recommended.reason = "all nodes meet there";
+  w.cluster.predicted.recommended.reasons[name] = "all nodes meet there";
 }
 
 // How it went when one node dialled an address of another.

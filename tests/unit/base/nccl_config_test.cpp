@@ -52,3 +52,8 @@ TEST_CASE("parse_nccl_config: long names and values are cut") {
   CHECK(lines.at(0).name.size() == 1023);
   CHECK(lines.at(0).value.size() == 1023);
 }
+
+TEST_CASE("nccl_config_lines: what is set twice, too") {
+  CHECK(nccl_config_lines("A=1\n#A=0\nA=2\r\n") ==
+        std::vector<NcclConfigLine>{{"A", "1", 1}, {"A", "2\r", 3}});
+}

@@ -157,6 +157,7 @@ TEST_CASE("all collectors of this machine, each in a thread of its own, know the
   CHECK(node.devices.known());
   CHECK(node.processes.known());
   CHECK(node.settings.known());
+  CHECK(node.nccl_config.known());
   CHECK(node.nccl_library.known());
   CHECK(node.rdma.known());
   CHECK(node.pci.known());

@@ -51,6 +51,8 @@ TEST_CASE("NCCL_CONF_FILE comes instead of the file at home") {
   const auto settings = settings_of(captured);
   CHECK(settings.at("NCCL_IB_HCA").origin.where == "/opt/nccl.conf:1");
   CHECK(settings.at("NCCL_SOCKET_IFNAME").origin.where == "/etc/nccl.conf:1");
+  captured.environment["NCCL_CONF_FILE"] = "";
+  CHECK(settings_of(captured).at("NCCL_SOCKET_IFNAME").origin.where == "/users/ann/.nccl.conf:2");
   captured.environment["NCCL_CONF_FILE"] = "/nothing";
   CHECK(settings_of(captured).at("NCCL_IB_HCA").origin.where == "/etc/nccl.conf:2");
 }

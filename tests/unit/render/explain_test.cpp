@@ -39,12 +39,13 @@ std::string exports(const Recommended& recommended, std::string_view node) {
 }
 
 TEST_CASE("env prints what a shell can eval, the reasons as comments") {
-  CHECK(exports({.reason = "all is well"}, "") == "# all is well\n# nothing needs to be set\n");
-  const Recommended one{.env = {{"*", {{"NCCL_SOCKET_IFNAME", "=eth1"}}}}, .reason = "why\nso"};
+  CHECK(exports({}, "") == "# nothing needs to be set\n");
+  const Recommended one{.env = {{"*", {{"NCCL_SOCKET_IFNAME", "=eth1"}}}},
+                        .reasons = {{"NCCL_SOCKET_IFNAME", "why\nso"}}};
   CHECK(exports(one, "") == "# why\n# so\nexport NCCL_SOCKET_IFNAME==eth1\n");
   const Recommended each{.env = {{"node0", {{"GLOO_SOCKET_IFNAME", "eth0"}}},
                                  {"node1", {{"GLOO_SOCKET_IFNAME", "$(rm)"}}}},
-                         .reason = "r"};
+                         .reasons = {{"GLOO_SOCKET_IFNAME", "r"}}};
   CHECK(exports(each, "node1") == "# r\nexport GLOO_SOCKET_IFNAME='$(rm)'\n");
   CHECK(exports(each, "") ==
         "# r\n# on node0:\n#   export GLOO_SOCKET_IFNAME=eth0\n"

@@ -87,6 +87,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a setting says where it comes from, once") {
+  ClusterFacts cluster = testing::healthy_cluster(2);
+  const auto line = [&](const Origin& origin) {
+    cluster.job.settings["MASTER_ADDR"] = {"node0", origin};
+    std::ostringstream out;
+    text({.command = "check", .diagnosis = {}, .cluster = cluster, .elapsed_s = 1.9}, {}, out);
+    const auto begin = out.str().find("MASTER_ADDR=");
+    return out.str().substr(begin, out.str().find('\n', begin) - begin);
+  };
+  CHECK(line({.source = Source::command_line, .where = "command line"}) ==
+        "MASTER_ADDR=node0  (command line)");
+  CHECK(line({.source = Source::command_line, .where = "job.sh:3"}) ==
+        "MASTER_ADDR=node0  (command line, job.sh:3)");
+  CHECK(line({.source = Source::process, .node = "node1", .where = "pid 7"}) ==
+        "MASTER_ADDR=node0  (process, pid 7 on node1)");
+  CHECK(line({.source = Source::environment}) == "MASTER_ADDR=node0  (environment)");
+}
+
 TEST_CASE("the last two lines are the verdict and what was not checked") {
   const std::string out = printed(sick(), {.utf8 = false});
   CHECK(

@@ -334,9 +334,8 @@ void check_rows(const std::vector<Row>& rows) {
     World world;
     row.change(world);
     const auto recommended = rules::recommend(world.cluster, predictions_of(world.cluster));
-    CAPTURE(recommended.reason);
     CHECK(words(recommended) == row.expected);
-    CHECK(recommended.reason.empty() == row.expected.empty());
+    CHECK(recommended.reasons.empty() == row.expected.empty());
   }
 }
 
@@ -367,14 +366,26 @@ TEST_CASE("recommend: says why, and what it knows") {
   World world;
   world.set("NCCL_SOCKET_IFNAME", "^docker0");
   auto recommended = rules::recommend(world.cluster, predictions_of(world.cluster));
-  CHECK(recommended.reason ==
+  CHECK(recommended.reasons.at("NCCL_SOCKET_IFNAME") ==
         "NCCL: node0 takes lo (127.0.0.1), which leads every node to itself; with this all 4 nodes "
         "meet in 10.20.0.0/24, where every address answered");
   forget_traffic(world);
   world.set("NCCL_SOCKET_IFNAME", "ens9");
   recommended = rules::recommend(world.cluster, predictions_of(world.cluster));
-  CHECK(recommended.reason ==
+  CHECK(recommended.reasons.at("NCCL_SOCKET_IFNAME") ==
         "NCCL: node0 finds no interface; with this all 4 nodes meet in 10.20.0.0/24");
+}
+
+TEST_CASE("recommend: a reason for each variable") {
+  World world;
+  world.cluster.job.gloo = Use::yes;
+  world.set("NCCL_SOCKET_IFNAME", "^docker0");
+  world.set("GLOO_SOCKET_IFNAME", "ens9");
+  const auto both = rules::recommend(world.cluster, predictions_of(world.cluster));
+  REQUIRE(both.reasons.size() == 2);
+  CHECK(both.reasons.at("NCCL_SOCKET_IFNAME").starts_with("NCCL: "));
+  CHECK_FALSE(both.reasons.at("NCCL_SOCKET_IFNAME").contains("Gloo"));
+  CHECK(both.reasons.at("GLOO_SOCKET_IFNAME").starts_with("Gloo: "));
 }
 
 TEST_CASE("recommend: a thousand nodes") {

@@ -1,0 +1,105 @@
+// Every NCCL_ variable has a name that something reads.
+#include <distdoctor/check.h>
+
+#include "variables.h"
+
+namespace distdoctor::checks {
+namespace {
+
+using namespace env;  // NOLINT(google-build-using-namespace): the look-ups of this folder
+
+constexpr std::string_view kInterface = "NCCL_SOCKET_IFNAME";
+
+// The right name is there as well, so nothing is lost.
+bool said_rightly(const Case& c, const InForce& row, const std::string& meant) {
+  return std::ranges::all_of(row.places, [&](const Place& place) {
+    const Prediction* prediction = find_prediction(c.cluster, place.node->host);
+    return find_setting(*prediction, meant) != nullptr;
+  });
+}
+
+Severity severity_of(const Case& c, const InForce& row, const std::string& meant) {
+  const bool lost = steers_traffic(meant) && !said_rightly(c, row, meant);
+  if (!lost) return Severity::notice;
+  if (meant != kInterface) return Severity::degraded;
+  const bool bad = std::ranges::any_of(row.places, [&](const Place& place) {
+    return interface_is_bad(c, *find_prediction(c.cluster, place.node->host));
+  });
+  if (bad) return Severity::blocker;
+  return c.cluster.nodes.size() > 1 ? Severity::degraded : Severity::notice;
+}
+
+void judge_name(const Case& c, const InForce& row, Judge& judge) {
+  const std::string& meant = row.reading->taken_as;
+  const bool interface = meant == kInterface;
+  Finding finding{.code = interface ? "env-ifname-misspelt" : "env-variable-misspelt",
+                  .severity = capped(c, row, severity_of(c, row, meant)),
+                  .certainty = Certainty::likely,
+                  .symptom = interface ? Symptom::hang : Symptom::slow,
+                  .subjects = {.nodes = hosts_of(row.places)},
+                  .summary = fmt::format("{} {} is read by no NCCL: {} was meant?", row.name,
+                                         where_text(c, row.places), meant)};
+  add_evidence(row, meant, finding);
+  for (Fix& fix : mend(c, row, std::nullopt, "a name that NCCL ignores without a word")) {
+    if (fix.kind == Fix::Kind::env && !said_rightly(c, row, meant)) {
+      fix.env[meant] = row.value();
+      fix.text = "the same value under the name that NCCL reads";
+    } else if (fix.kind == Fix::Kind::shell && !said_rightly(c, row, meant)) {
+      const Place& place =
+          *std::ranges::find(row.places, fix.node, [](const Place& p) { return p.node->host; });
+      fix = edit_line(*place.node, *config_line(*place.setting), "s/^[^=]*/" + meant + "/");
+    }
+    finding.fix.push_back(std::move(fix));
+  }
+  judge.report(std::move(finding));
+}
+
+void run(const Case& c, Judge& judge) {
+  if (c.cluster.job.nccl == Use::no) return;
+  see_settings(c, judge);
+  const auto misspelt = [](VariableTrap trap) { return trap == VariableTrap::misspelt; };
+  for (const InForce& row : with_trap(c, misspelt)) judge_name(c, row, judge);
+}
+
+// --- the catalogue ---
+
+constexpr std::string_view kConfirm =
+    "`env | grep ^NCCL_` in the job. With NCCL_DEBUG=INFO NCCL prints `NAME set by environment to "
+    "...` for what it reads, and nothing for this name.";
+constexpr std::string_view kVerify = "NCCL_DEBUG=INFO prints `... set by environment to` for it.";
+constexpr Page kIfnamePage{
+    .meaning =
+        "NCCL ignores names that it does not know without a word. The interface that was chosen "
+        "with this variable is not the one that NCCL takes.",
+    .confirm = kConfirm,
+    .fix = "Spell it NCCL_SOCKET_IFNAME.",
+    .verify = kVerify};
+constexpr Page kPage{
+    .meaning =
+        "NCCL ignores names that it does not know without a word. This one is a letter or two "
+        "from a variable of NCCL; no NCCL from 2.10 to 2.30, no plugin and no PyTorch that we "
+        "know reads it.",
+    .confirm = kConfirm,
+    .fix = "Spell it as NCCL does, or take it out.",
+    .verify = kVerify};
+constexpr std::string_view kCauses[] = {"net-nccl-ifname-no-match", "net-nccl-ifname-loopback",
+                                        "net-nccl-interface-unreachable", "net-slow-interface"};
+constexpr Code kCodes[] = {{.id = "env-ifname-misspelt",
+                            .fault_class = FaultClass::iface_wrong,
+                            .worst = Severity::blocker,
+                            .title = "NCCL_SOCKET_IFNAME is misspelt",
+                            .causes = kCauses,
+                            .page = kIfnamePage},
+                           {.id = "env-variable-misspelt",
+                            .fault_class = FaultClass::nccl_env_mismatch,
+                            .worst = Severity::degraded,
+                            .title = "A variable has a name that nobody reads",
+                            .causes = {},
+                            .page = kPage}};
+
+}  // namespace
+
+extern const Check env_variable_misspelt{
+    .title = "NCCL's variables are spelt as NCCL reads them", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks
