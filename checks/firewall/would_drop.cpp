@@ -102,25 +102,31 @@ void ask_both(const ClusterFacts& cluster,
 
 constexpr std::size_t kAllPairsUpTo = 32;  // nodes, as the probes
 
+void add_master_port(const ClusterFacts& cluster, std::vector<Listening>& listening) {
+  const auto& master = cluster.predicted.master;
+  if (!master || !master->port) return;
+  const NodeFacts* host = find_node(cluster, master->node);
+  if (host == nullptr) return;
+  for (const Address& address : master->addresses) {
+    listening.push_back({host, address, master->port});
+  }
+}
+
+void add_announced(const Case& c, const Prediction& prediction, std::vector<Listening>& listening) {
+  const NodeFacts* node = find_node(c.cluster, prediction.node);
+  if (node == nullptr) return;
+  std::set<Address> addresses;
+  for (const Announced& row : announced(c.cluster.job, prediction)) {
+    if (addresses.insert(row.choice.address).second)
+      listening.push_back({node, row.choice.address});
+  }
+}
+
 AllUntold untold(const Case& c) {
   std::vector<Listening> listening;
-  const auto& master = c.cluster.predicted.master;
-  const NodeFacts* host = master ? find_node(c.cluster, master->node) : nullptr;
-  if (host != nullptr && master->port) {
-    for (const Address& address : master->addresses) {
-      listening.push_back({host, address, master->port});
-    }
-  }
-  const bool all_pairs = c.cluster.nodes.size() <= kAllPairsUpTo;
-  for (const Prediction& prediction : c.cluster.predicted.nodes) {
-    const NodeFacts* node = all_pairs ? find_node(c.cluster, prediction.node) : nullptr;
-    if (node == nullptr) continue;
-    std::set<Address> addresses;
-    for (const Announced& row : announced(c.cluster.job, prediction)) {
-      if (addresses.insert(row.choice.address).second) {
-        listening.push_back({node, row.choice.address});
-      }
-    }
+  add_master_port(c.cluster, listening);
+  if (c.cluster.nodes.size() <= kAllPairsUpTo) {
+    for (const Prediction& node : c.cluster.predicted.nodes) add_announced(c, node, listening);
   }
   AllUntold all;
   for (const Listening& to : listening) {
@@ -187,6 +193,11 @@ void report(const Case& c, const Untold& found, Judge& judge) {
   for (const FilterStop& stop : found.stops) {
     finding.evidence.push_back(evidence_of(host, stop, names(c, found.peers)));
     for (const Address& peer : found.peers) closed.push_back({peer, stop});
+  }
+  if (found.way == Way::in) {  // ranks of one node meet over its own address
+    const Passage itself{.node = found.node, .own = found.own, .peer = found.own};
+    for (const FilterStop& stop : stops_of(itself, found.ports))
+      closed.push_back({found.own, stop});
   }
   const auto at =
       found.node->links.known() ? find_address(*found.node->links, found.own) : std::nullopt;

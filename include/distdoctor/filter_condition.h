@@ -46,8 +46,9 @@ using Values = std::vector<std::string>;
 template <class T>
 std::optional<T> number(std::string_view text, int base = 10) {
   T value{};
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value, base);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stopped, error] = std::from_chars(begin, end, value, base);
   if (error != std::errc{} || stopped != end || text.empty()) return std::nullopt;
   return value;
 }

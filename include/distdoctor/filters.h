@@ -62,18 +62,22 @@ inline Packet answer_to(Packet packet) {
   return packet;
 }
 
-}  // namespace filters_detail
-
-// None: the node's rules are not known. It passes if its answers do, too.
-inline std::optional<FilterResult> outlook(const Passage& passage, std::uint16_t port) {
-  if (!passage.node->firewall.known()) return std::nullopt;
-  const Firewall& firewall = *passage.node->firewall;
-  const Packet packet = filters_detail::packet_of(passage, port);
+// It passes if its answers do, too.
+inline FilterResult judge(const Firewall& firewall, const Passage& passage, std::uint16_t port) {
+  const Packet packet = packet_of(passage, port);
   FilterResult result = judge_packet(firewall, packet);
   if (result.says != FilterSays::passes) return result;
-  FilterResult back = judge_packet(firewall, filters_detail::answer_to(packet));
+  FilterResult back = judge_packet(firewall, answer_to(packet));
   if (back.says == FilterSays::passes) return result;
-  return FilterResult{.says = FilterSays::unknown, .unsure = "its answers: " + back.unsure};
+  return {.says = FilterSays::unknown, .unsure = "its answers: " + back.unsure};
+}
+
+}  // namespace filters_detail
+
+// None: the node's rules are not known.
+inline std::optional<FilterResult> outlook(const Passage& passage, std::uint16_t port) {
+  if (!passage.node->firewall.known()) return std::nullopt;
+  return filters_detail::judge(*passage.node->firewall, passage, port);
 }
 
 struct Outlook {
@@ -85,9 +89,10 @@ inline std::vector<Outlook> outlooks(const Passage& passage, PortRange range) {
   constexpr std::size_t kMostPieces = 64;
   std::vector<Outlook> all;
   if (!passage.node->firewall.known()) return all;
-  const auto pieces = port_pieces(*passage.node->firewall, range, kMostPieces);
+  const Firewall& firewall = *passage.node->firewall;
+  const auto pieces = port_pieces(firewall, range, kMostPieces);
   for (const PortRange& piece : pieces) {
-    FilterResult result = *outlook(passage, piece.first);
+    FilterResult result = filters_detail::judge(firewall, passage, piece.first);
     if (pieces.size() == kMostPieces && piece == pieces.back()) {
       result = {.says = FilterSays::unknown, .unsure = "too many rules about ports"};
     }
@@ -152,7 +157,7 @@ inline Evidence evidence_of(const std::string& node,
                                  ? ", handle " + std::to_string(stop.number)
                                  : ", rule " + std::to_string(stop.number);
   const std::string counted =
-      stop.packets ? " (" + std::to_string(*stop.packets) + " packets so far)" : "";
+      stop.packets ? " (" + std::to_string(*stop.packets) + " packets when it was read)" : "";
   return {.node = node,
           .fact = tool_of(stop) + " chain " + chain_of(stop) + number,
           .observed = stop.text + counted,

@@ -22,14 +22,33 @@ inline void add_new(std::vector<Fix>& fixes, std::vector<Fix> more) {
   }
 }
 
+namespace open_way_detail {
+
+struct RuleRow {
+  std::string node;
+  FilterStop stop;
+  std::vector<std::string> whom = {};
+};
+
+inline RuleRow& row_of(std::vector<RuleRow>& rows,
+                       const std::string& node,
+                       const FilterStop& stop) {
+  const auto told = std::ranges::find_if(
+      rows, [&](const RuleRow& row) { return row.node == node && row.stop == stop; });
+  return told != rows.end() ? *told : rows.emplace_back(RuleRow{.node = node, .stop = stop});
+}
+
+inline std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace open_way_detail
+
 // The deciding rules of all these, a row each, with whom they stop.
 inline void add_rules(const Readings& readings, std::vector<Evidence>& evidence) {
-  struct Row {
-    std::string node;
-    FilterStop stop;
-    std::vector<std::string> whom;
-  };
-  std::vector<Row> rows;
+  std::vector<open_way_detail::RuleRow> rows;
   for (const Reading& reading : readings) {
     const FilterResult* rules = deciding_rules(reading);
     if (rules == nullptr) continue;
@@ -37,19 +56,12 @@ inline void add_rules(const Readings& readings, std::vector<Evidence>& evidence)
     const std::string& node = in ? reading.target->host : reading.from->host;
     const std::string whom = in ? reading.from->host : reading.dial->address.text();
     for (const FilterStop& stop : rules->stops) {
-      const auto told = std::ranges::find_if(
-          rows, [&](const Row& row) { return row.node == node && row.stop == stop; });
-      if (told == rows.end()) {
-        rows.push_back({node, stop, {whom}});
-      } else if (std::ranges::find(told->whom, whom) == told->whom.end()) {
-        told->whom.push_back(whom);
-      }
+      auto& all = open_way_detail::row_of(rows, node, stop).whom;
+      if (std::ranges::find(all, whom) == all.end()) all.push_back(whom);
     }
   }
-  for (const Row& row : rows) {
-    std::string whom;
-    for (const std::string& one : row.whom) whom += (whom.empty() ? "" : ", ") + one;
-    evidence.push_back(evidence_of(row.node, row.stop, whom));
+  for (const auto& row : rows) {
+    evidence.push_back(evidence_of(row.node, row.stop, open_way_detail::joined(row.whom)));
   }
 }
 

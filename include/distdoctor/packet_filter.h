@@ -110,19 +110,22 @@ class Walk {
   End run(const FilterChain& chain, int depth) {
     bool uncertain = false;  // it may have gone back already
     for (const FilterRule& rule : chain.rules) {
-      if (++steps_ > kMostSteps || depth > kDeepest) lose(chain, rule);
-      if (lost_) return {};
+      if (!goes_on(chain, rule, depth)) return {};
       const Holds match = match_of(rule);
       if (match == Holds::no) continue;
       const End end = end_of(chain, rule, depth);
+      if (depth == 0 && leaves(rule) && leaving_ == nullptr) leaving_ = &rule;
       const bool ends = match == Holds::yes && (end.kind != End::through || leaves(rule));
-      if (ends && depth == 0 && end.kind == End::through) leaving_ = &rule;
       if (ends && !uncertain) return end;
       note(end, chain, rule);
       if (ends) return {};
       uncertain = uncertain || leaves(rule);
     }
     return {};
+  }
+  bool goes_on(const FilterChain& chain, const FilterRule& rule, int depth) {
+    if (++steps_ > kMostSteps || depth > kDeepest) lose(chain, rule);
+    return !lost_;
   }
 
   static bool leaves(const FilterRule& rule) {
@@ -229,27 +232,40 @@ inline FilterResult judge_packet(const Firewall& firewall, const Packet& packet)
   return std::move(walk).result(known);
 }
 
+namespace packet_filter_detail {
+
+// Where these ports begin and end within the range.
+inline void add_edges(const std::vector<std::string>& values,
+                      PortRange range,
+                      std::set<int>& edges) {
+  for (const std::string& value : values) {
+    const auto ports = filter_detail::port_range(value);
+    if (!ports) continue;
+    for (const int at : {int{ports->first}, ports->last + 1}) {
+      if (at > range.first && at <= range.last) edges.insert(at);
+    }
+  }
+}
+
+inline std::set<int> edges_in(const Firewall& firewall, PortRange range) {
+  std::set<int> edges = {range.first};
+  const auto add = [&](const FilterCondition& condition) {
+    if (condition.field == FilterField::destination_port) add_edges(condition.values, range, edges);
+  };
+  for (const FilterChain& chain : firewall.chains) {
+    for (const FilterRule& rule : chain.rules) std::ranges::for_each(rule.conditions, add);
+  }
+  return edges;
+}
+
+}  // namespace packet_filter_detail
+
 // `range` in pieces whose ports no rule tells apart; where there are more than `most`, the last one
 // holds the rest.
 inline std::vector<PortRange> port_pieces(const Firewall& firewall,
                                           PortRange range,
                                           std::size_t most) {
-  std::set<int> begins = {range.first};
-  const auto add = [&](int at) {
-    if (at > range.first && at <= range.last) begins.insert(at);
-  };
-  const auto add_ports = [&](const FilterCondition& condition) {
-    if (condition.field != FilterField::destination_port) return;
-    for (const std::string& value : condition.values) {
-      const auto ports = filter_detail::port_range(value);
-      if (!ports) continue;
-      add(ports->first);
-      add(ports->last + 1);
-    }
-  };
-  for (const FilterChain& chain : firewall.chains) {
-    for (const FilterRule& rule : chain.rules) std::ranges::for_each(rule.conditions, add_ports);
-  }
+  const std::set<int> begins = packet_filter_detail::edges_in(firewall, range);
   std::vector<PortRange> pieces;
   for (auto begin = begins.begin(); begin != begins.end() && pieces.size() < most; ++begin) {
     const auto next = std::next(begin);

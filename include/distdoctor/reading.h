@@ -215,7 +215,8 @@ inline bool says(const std::optional<FilterResult>& rules, FilterSays what) {
 inline const FilterResult* deciding_rules(const Reading& reading) {
   const auto& at = reading.spot == Spot::sender ? reading.at_sender : reading.at_target;
   const bool on_a_node = reading.spot == Spot::sender || reading.spot == Spot::target;
-  return on_a_node && says(at, FilterSays::stopped) ? &*at : nullptr;
+  if (!on_a_node || !at || at->says != FilterSays::stopped) return nullptr;
+  return &*at;
 }
 
 // It ends on a node, though the nftables and iptables rules of both let it and its answers pass.
@@ -228,7 +229,7 @@ namespace reading_detail {
 
 // Whether this node's rules explain what was measured: a silence, or an answer in its name.
 inline bool explains(const Reading& reading, const std::optional<FilterResult>& rules, Spot spot) {
-  if (!says(rules, FilterSays::stopped)) return false;
+  if (!rules || rules->says != FilterSays::stopped) return false;
   if (reading.spot != Spot::unknown && reading.spot != spot) return false;
   const bool rejects = rules->stops.front().verdict == FilterVerdict::reject;
   return rejects || reading.kind == Kind::dropped || reading.kind == Kind::rejected;

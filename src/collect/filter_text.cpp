@@ -44,8 +44,10 @@ class Walk {
     for (std::size_t i = 0; i < chains_.size(); ++i) {
       if (meets_us(chains_[i].hook)) meet(i);
     }
-    for (std::size_t next = 0; next < order_.size(); ++next) {
-      for (const FilterRule& rule : chains_[order_[next]].rules) follow(order_[next], rule);
+    std::size_t next = 0;
+    while (next < order_.size()) {  // it grows
+      const std::size_t at = order_[next++];
+      for (const FilterRule& rule : chains_[at].rules) follow(at, rule);
     }
     return std::move(order_);
   }

@@ -93,11 +93,30 @@ const std::vector<CheckCase> cases = {
            "of nft; no test traffic tried it");
        made.evidence = {
            "node0 nft chain inet filter input, handle 7: tcp dport 29500 counter packets 12 bytes "
-           "720 drop (12 packets so far), not a rule before it that accepts node1, node2; nft -a "
+           "720 drop (12 packets when it was read), not a rule before it that accepts node1, "
+           "node2; nft -a "
            "list chain inet filter input"};
        made.fixes = {
            "node0: nft insert rule inet filter input position 7 ip saddr { 10.10.0.11, "
            "10.10.0.12 } tcp dport 29500 accept"};
+       return made;
+     }()}},
+    {"a rule for the port alone stops the node's own rank, too: it is let in as well",
+     [](World& w) {
+       no_master_dials(w);
+       drop(w, {port("29500")});
+     },
+     {[] {
+       Verdict made = at_node0(blocker, "connections from node1, node2, node3 to its MASTER_PORT");
+       made.evidence = {
+           "node0 nft chain inet filter input, handle 7: tcp dport 29500 counter packets 12 bytes "
+           "720 drop (12 packets when it was read), not a rule before it that accepts node1, "
+           "node2, node3; "
+           "nft "
+           "-a list chain inet filter input"};
+       made.fixes = {
+           "node0: nft insert rule inet filter input position 7 ip saddr { 10.10.0.11, "
+           "10.10.0.12, 10.10.0.13, 10.10.0.10 } tcp dport 29500 accept"};
        return made;
      }()}},
     {"what goes out is stopped by a policy: only one library's ports, which the job may do without",

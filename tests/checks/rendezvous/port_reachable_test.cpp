@@ -114,7 +114,7 @@ std::string rule_row(const char* verb, const char* whom) {
   return std::string(
              "node0 nft chain inet filter input, handle 7: tcp dport 29500 counter packets "
              "4 bytes 240 ") +
-         verb + " (4 packets so far), not a rule before it that accepts " + whom +
+         verb + " (4 packets when it was read), not a rule before it that accepts " + whom +
          "; nft -a list chain inet filter input";
 }
 const char* kInsert =
