@@ -61,9 +61,9 @@ inline bool in_software(const RdmaDevice& device) {
 // A port that was bought to carry such data: cloud machines have RoCE-capable Ethernet ports of
 // 25 Gb/s and less that nobody means to use so.
 inline bool made_for_it(const RdmaDevice& device, const RdmaPort& port) {
-  constexpr double kFast_gbps = 100;
+  constexpr double kFastGbps = 100;
   if (in_software(device) || port.layer == RdmaLayer::other) return false;
-  return port.layer == RdmaLayer::infiniband || port.rate_gbps.value_or(0) >= kFast_gbps;
+  return port.layer == RdmaLayer::infiniband || port.rate_gbps.value_or(0) >= kFastGbps;
 }
 
 // NCCL's own name for it.

@@ -96,6 +96,7 @@ void run(const Case& c, Judge& judge) {
   std::vector<Rails> all;
   for (const RdmaNode& one : nodes) all.push_back(rails_of(one));
   const auto usual = usual_value(all, &Rails::kinds);
+  if (!usual) return;
   const Rails& example = *std::ranges::find(all, usual->value, &Rails::kinds);
   for (const Rails& rails : all) {
     if (rails.kinds != usual->value) judge_rails(c, rails, example, usual->clear, judge);

@@ -11,7 +11,7 @@ namespace {
 
 using namespace rdma;  // NOLINT(google-build-using-namespace): what these checks share
 
-constexpr double kRecent_s = 3600;
+constexpr double kRecentSeconds = 3600;
 constexpr std::size_t kFlapping = 3;  // times; once or twice is a reboot of the switch
 
 struct Event {
@@ -44,7 +44,7 @@ std::map<std::string, std::vector<Event>> recent_downs(const RdmaNode& one, cons
   std::map<std::string, std::vector<Event>> events;
   for (const KernelLine& line : log.lines) {
     const double ago_s = log.now_s - line.uptime_s;
-    if (ago_s < 0 || ago_s > kRecent_s || !says_down(line.text)) continue;
+    if (ago_s < 0 || ago_s > kRecentSeconds || !says_down(line.text)) continue;
     const RdmaDevice* device = device_of(*one.rdma, line.text);
     if (device != nullptr && used(one, device->name)) {
       events[device->name].push_back({device->name, ago_s, line.text});

@@ -89,8 +89,9 @@ void run(const Case& c, Judge& judge) {
     const auto* limits = judge.see(*one.node, "limits", one.node->limits);
     if (limits == nullptr) continue;
     const auto memlock = limits->find("memlock");
-    if (memlock == limits->end() || !memlock->second.soft || !binds(one)) continue;
-    if (*memlock->second.soft < kDoubtful) judge_node(c, one, *memlock->second.soft, judge);
+    if (memlock == limits->end() || !binds(one)) continue;
+    const std::int64_t soft = memlock->second.soft.value_or(kDoubtful);  // none: unlimited
+    if (soft < kDoubtful) judge_node(c, one, soft, judge);
   }
 }
 

@@ -15,24 +15,24 @@ constexpr double kFarSlower = 4;  // times: 25 GbE beside 100 and more
 struct Taken {
   const HcaChoice* hca;
   const RdmaPort* port;
+  double rate_gbps;
 };
 
 std::vector<Taken> taken_ports(const RdmaNode& one) {
   std::vector<Taken> taken;
   for (const HcaChoice& hca : one.hcas->used) {
     const RdmaPort* port = find_rdma_port(*one.rdma, hca.device, hca.port);
-    if (port != nullptr && port->rate_gbps) taken.push_back({&hca, port});
+    if (port != nullptr && port->rate_gbps) taken.push_back({&hca, port, *port->rate_gbps});
   }
   return taken;
 }
 
 std::vector<Taken> slow_ones(const std::vector<Taken>& taken) {
   double fastest = 0;
-  for (const Taken& one : taken) fastest = std::max(fastest, *one.port->rate_gbps);
+  for (const Taken& one : taken) fastest = std::max(fastest, one.rate_gbps);
   std::vector<Taken> slow;
-  std::ranges::copy_if(taken, std::back_inserter(slow), [&](const Taken& one) {
-    return *one.port->rate_gbps * kFarSlower <= fastest;
-  });
+  std::ranges::copy_if(taken, std::back_inserter(slow),
+                       [&](const Taken& one) { return one.rate_gbps * kFarSlower <= fastest; });
   return slow;
 }
 
@@ -61,7 +61,7 @@ void judge_node(const Case& c, const RdmaNode& one, Judge& judge) {
     finding.evidence.push_back(
         {.node = one.node->host,
          .fact = "rdma." + name_of(port) + ".rate",
-         .observed = fmt::format("{} Gb/s {}", *port.port->rate_gbps, layer_text(port.port->layer)),
+         .observed = fmt::format("{} Gb/s {}", port.rate_gbps, layer_text(port.port->layer)),
          .expected = "as fast as the others",
          .command = "cat " + port_file(port.hca->device, port.hca->port, "rate")});
   }

@@ -67,41 +67,45 @@ std::string target_name(const FileTree& files, const std::string& link) {
 // --- ports ---
 
 std::vector<Gid> read_gids(const FileTree& files, const std::string& port) {
+  const std::string texts = port + "/gids/";
+  const std::string types = port + "/gid_attrs/types/";
+  const std::string netdevs = port + "/gid_attrs/ndevs/";
   std::vector<Gid> gids;
   for (int index = 0; index < kMostGids; ++index) {
     const auto place = std::to_string(index);
-    const auto text = files.word(port + "/gids/" + place);
+    const auto text = files.word(texts + place);
     if (text.empty()) break;  // the table ends
     auto gid = parse_gid(text);
     if (gid.empty()) continue;
     gids.push_back({.index = index,
                     .gid = std::move(gid),
-                    .type = files.word(port + "/gid_attrs/types/" + place),
-                    .netdev = files.word(port + "/gid_attrs/ndevs/" + place)});
+                    .type = files.word(types + place),
+                    .netdev = files.word(netdevs + place)});
   }
   return gids;
 }
 
 std::vector<Pkey> read_pkeys(const FileTree& files, const std::string& port) {
+  const std::string folder = port + "/pkeys/";
   std::vector<Pkey> keys;
   int without = 0;
   for (int index = 0; index < kMostPkeys && without < kPkeysWithout; ++index) {
-    const auto text = files.word(port + "/pkeys/" + std::to_string(index));
+    const auto text = files.word(folder + std::to_string(index));
     if (text.empty()) break;
     const auto digits = after_prefix(text, "0x");
-    const auto key = digits ? parse_int<std::uint16_t>(*digits, 16) : std::nullopt;
-    without = key.value_or(0) == 0 ? without + 1 : 0;
-    if (without == 0) keys.push_back({.index = index, .key = *key});
+    const auto key = parse_int<std::uint16_t>(digits.value_or(""), 16).value_or(0);
+    without = key == 0 ? without + 1 : 0;
+    if (without == 0) keys.push_back({.index = index, .key = key});
   }
   return keys;
 }
 
 std::map<std::string, std::int64_t> read_errors(const FileTree& files, const std::string& port) {
   std::map<std::string, std::int64_t> counters;
-  for (const char* folder : {"/counters", "/hw_counters"}) {
-    for (const auto& name : names_in(files, port + folder)) {
+  for (const std::string& folder : {port + "/counters/", port + "/hw_counters/"}) {
+    for (const auto& name : names_in(files, folder)) {
       if (std::ranges::find(kErrors, name) == kErrors.end()) continue;
-      const auto count = parse_int<std::int64_t>(files.word(port + folder + "/" + name));
+      const auto count = parse_int<std::int64_t>(files.word(folder + name));
       if (count) counters.emplace(name, *count);
     }
   }
@@ -122,11 +126,12 @@ RdmaPort read_port(const FileTree& files, const std::string& folder, int number)
 }
 
 std::vector<RdmaPort> read_ports(const FileTree& files, const std::string& device) {
+  const std::string folder = device + "/ports/";
   std::vector<RdmaPort> ports;
-  for (const auto& name : names_in(files, device + "/ports")) {
+  for (const auto& name : names_in(files, folder)) {
     const auto number = parse_int_within<int>(name, 1, 255);
     if (!number || ports.size() == kMostPorts) continue;
-    ports.push_back(read_port(files, device + "/ports/" + name, *number));
+    ports.push_back(read_port(files, folder + name, *number));
   }
   std::ranges::sort(ports, {}, &RdmaPort::number);
   return ports;
@@ -171,10 +176,11 @@ RdmaDevice read_device(const FileTree& files, const std::string& name) {
 
 // By RDMA device: "uverbs0" of "mlx5_0".
 std::map<std::string, std::string> uverbs_nodes(const FileTree& files) {
-  const std::string folder = "/sys/class/infiniband_verbs";
+  const std::string folder = "/sys/class/infiniband_verbs/";
   std::map<std::string, std::string> nodes;
   for (const auto& name : names_in(files, folder)) {
-    const auto device = files.word(folder + "/" + name + "/ibdev");
+    const std::string path = folder + name;
+    const auto device = files.word(path + "/ibdev");
     if (!device.empty()) nodes.emplace(device, name);
   }
   return nodes;
@@ -220,8 +226,8 @@ RdmaLayer parse_rdma_layer(std::string_view text) {
 std::optional<double> parse_rdma_rate(std::string_view text) {
   const auto words = split_words(text);
   if (words.size() < 2 || words[1] != "Gb/sec") return std::nullopt;
-  const auto rate = parse_double(words[0]);
-  return rate && *rate > 0 ? rate : std::nullopt;
+  const double rate = parse_double(words[0]).value_or(0);
+  return rate > 0 ? std::optional(rate) : std::nullopt;
 }
 
 int parse_lid(std::string_view text) {
@@ -235,9 +241,9 @@ std::string parse_gid(std::string_view text) {
 
 std::string provider_of_file(std::string_view name) {
   if (const auto named = before_suffix(name, ".driver")) return std::string(*named);
-  const auto rest = after_prefix(name, "lib");
-  const auto end = rest ? rest->find("-rdmav") : std::string_view::npos;
-  return end == std::string_view::npos || end == 0 ? "" : std::string(rest->substr(0, end));
+  const auto rest = after_prefix(name, "lib").value_or("");
+  const auto end = rest.find("-rdmav");
+  return std::string(rest.substr(0, end == std::string_view::npos ? 0 : end));
 }
 
 // Without the folder there is no RDMA, which is an answer.

@@ -171,7 +171,7 @@ std::tuple<std::string, long> by_number(const std::string& name) {
 std::vector<const RdmaDevice*> in_order(const Rdma& rdma) {
   std::vector<const RdmaDevice*> devices;
   for (const RdmaDevice& device : rdma.devices) devices.push_back(&device);
-  std::ranges::stable_sort(devices, [](const RdmaDevice* one, const RdmaDevice* other) {
+  std::ranges::sort(devices, [](const RdmaDevice* one, const RdmaDevice* other) {
     const auto key = [](const RdmaDevice& device) {
       return std::tuple(by_number(device.uverbs), by_number(device.name));
     };
@@ -180,12 +180,38 @@ std::vector<const RdmaDevice*> in_order(const Rdma& rdma) {
   return devices;
 }
 
-std::optional<HcaPassed> passed_over(const NameList& wanted,
+// What one ncclIbInit goes by.
+struct Search {
+  NameList wanted;
+  int minor = 0;
+  const Rdma& rdma;
+  const Settings& settings;
+};
+
+std::optional<HcaPassed> passed_over(const Search& search,
                                      const RdmaDevice& device,
                                      const RdmaPort& port) {
   if (port.state != "ACTIVE" || port.layer == RdmaLayer::other) return HcaPassed::not_active;
-  if (!wanted.takes(device.name, port.number)) return HcaPassed::filtered;
+  if (!search.wanted.takes(device.name, port.number)) return HcaPassed::filtered;
+  if (rdma_trouble(search.rdma, device) != RdmaTrouble::none) return HcaPassed::not_usable;
   return std::nullopt;
+}
+
+// The length of the table is looked at between devices, never between their ports.
+void add_device(const Search& search, const RdmaDevice& device, NcclHcas& hcas) {
+  const bool full = hcas.used.size() >= (search.minor <= 14 ? kMostDevicesOld : kMostDevices);
+  for (const RdmaPort& port : device.ports) {
+    auto why = passed_over(search, device, port);
+    if (!why && full) why = HcaPassed::too_many;
+    if (why) {
+      hcas.left_out.push_back({.device = device.name, .port = port.number, .why = *why});
+      continue;
+    }
+    const bool roce = port.layer == RdmaLayer::ethernet;
+    HcaChoice choice{.device = device.name, .port = port.number, .roce = roce};
+    if (roce) choice.gid_index = gid_index(port, search.settings, search.minor);
+    hcas.used.push_back(std::move(choice));
+  }
 }
 
 }  // namespace
@@ -196,25 +222,11 @@ Observed<NcclHcas> nccl_hcas(const NodeFacts& node,
   NcclHcas hcas{.disabled_by = disabled_by(settings)};
   if (!hcas.disabled_by.empty()) return hcas;
   if (!node.rdma.known()) return node.rdma.why();
-  const int minor = minor_of(nccl_version);
-  const NameList wanted = parse_name_list(value_of(settings, "NCCL_IB_HCA"), kMostDevices);
-  for (const RdmaDevice* device : in_order(*node.rdma)) {
-    const bool full = hcas.used.size() >= (minor <= 14 ? kMostDevicesOld : kMostDevices);
-    const bool usable = rdma_trouble(*node.rdma, *device) == RdmaTrouble::none;
-    for (const RdmaPort& port : device->ports) {
-      auto why = passed_over(wanted, *device, port);
-      if (!why && !usable) why = HcaPassed::not_usable;
-      if (!why && full) why = HcaPassed::too_many;
-      if (why) {
-        hcas.left_out.push_back({.device = device->name, .port = port.number, .why = *why});
-        continue;
-      }
-      HcaChoice choice{
-          .device = device->name, .port = port.number, .roce = port.layer == RdmaLayer::ethernet};
-      if (choice.roce) choice.gid_index = gid_index(port, settings, minor);
-      hcas.used.push_back(std::move(choice));
-    }
-  }
+  const Search search{.wanted = parse_name_list(value_of(settings, "NCCL_IB_HCA"), kMostDevices),
+                      .minor = minor_of(nccl_version),
+                      .rdma = *node.rdma,
+                      .settings = settings};
+  for (const RdmaDevice* device : in_order(*node.rdma)) add_device(search, *device, hcas);
   return hcas;
 }
 
