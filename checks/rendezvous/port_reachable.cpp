@@ -35,7 +35,8 @@ Evidence dialled(const Reading& reading, std::string expected) {
   return {.node = reading.from->host,
           .fact = "dial " + end_point(dial),
           .observed = fmt::format(
-              "{}{}{}{}", slug(dial.outcome), dial.error.empty() ? "" : " (" + dial.error + ")",
+              "{}{}{}{}", slug(dial.outcome),
+              dial.error.empty() || dial.error == kAnswerDropped ? "" : " (" + dial.error + ")",
               dial.ours ? " while our own listener was there" : "", trace_text(dial)),
           .expected = std::move(expected),
           .command = fmt::format("nc -vz -w 3 {} {}", shell_quote(dial.address.text()), dial.port)};

@@ -132,7 +132,20 @@ inline std::vector<Fix> let_in(const Readings& readings, PortRange ports, bool w
                                 .interface = open_way_detail::interface_of(*first.target, own)});
 }
 
+// The dialling node drops what comes back to it, by a rule that was not read.
+inline Fix let_answers_in(const std::string& node) {
+  return {.node = node,
+          .kind = Fix::Kind::manual,
+          .text =
+              "as root, let answers in before any rule that drops incoming packets: `ct state "
+              "established,related accept` at the top of each such chain of nftables, or "
+              "`iptables -I INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT`"};
+}
+
 inline std::vector<Fix> let_out(const Reading& reading, PortRange ports) {
+  if (reading.dial->error == kAnswerDropped && deciding_rules(reading) == nullptr) {
+    return {let_answers_in(reading.from->host)};
+  }
   if (in_spite_of_rules(reading)) return {look_for_other_filters(reading.from->host)};
   const auto& source = source_of(*reading.dial);
   return open_way_detail::open(*reading.from, source.value_or(Address{}),

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -165,7 +166,12 @@ inline std::optional<Address> icmp_sender(const Dial& dial) {
   return Address::parse(dial.error.substr(from + 6));
 }
 
+// What a dial's error says when the answer was seen coming in: a filter of the dialling node itself
+// took it.
+inline constexpr std::string_view kAnswerDropped = "the answer came, and was dropped here";
+
 inline Spot spot_of(const Dial& dial) {
+  if (dial.error == kAnswerDropped) return Spot::sender;
   if (dial.syn_arrived.known() && *dial.syn_arrived) return Spot::target;
   if (dial.syn_left.known() && !*dial.syn_left) return Spot::sender;
   if (dial.syn_arrived.known()) return Spot::between;
@@ -185,8 +191,11 @@ inline void read_silence(Reading& reading) {
   reading.unsure = std::move(other.unsure);
   reading.kind = reading.excluded.empty() ? Kind::dropped : Kind::unreachable;
   reading.spot = spot_of(*reading.dial);
-  const bool seen_arriving = reading.spot == Spot::target;
-  const bool proved = seen_arriving && reading.unsure.empty();
+  // That the first packet arrived is enough only where an answer would have been seen, too.
+  const Dial& dial = *reading.dial;
+  const bool seen_ending =
+      dial.error == kAnswerDropped || (reading.spot == Spot::target && dial.syn_left.known());
+  const bool proved = seen_ending && reading.unsure.empty();
   reading.certainty = proved ? Certainty::proved : Certainty::likely;
 }
 
@@ -329,6 +338,7 @@ inline std::string rule_text(const Reading& reading) {
 
 // "; the first packet arrived there", for a line of evidence.
 inline std::string trace_text(const Dial& dial) {
+  if (dial.error == kAnswerDropped) return std::string("; ").append(kAnswerDropped);
   if (dial.syn_arrived.known() && *dial.syn_arrived) return "; the first packet arrived there";
   if (dial.syn_left.known() && !*dial.syn_left) return "; the first packet did not leave";
   if (dial.syn_arrived.known()) return "; the first packet did not arrive there";

@@ -62,13 +62,25 @@ Result<Settings> read_env_file(const std::string& path, Deadline by) {
   return settings;
 }
 
+// Hostfiles of mpirun have comments, and words such as slots=8 behind a host.
+std::string hosts_of_file(std::string_view text) {
+  std::string hosts;
+  for (const auto line : split_lines(text)) {
+    for (const auto word : split_words(line.substr(0, line.find('#')))) {
+      if (word.find('=') == std::string_view::npos) hosts.append(word).append(" ");
+    }
+    hosts += '\n';
+  }
+  return hosts;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> read_peers(const std::string& text, Deadline by) {
   if (!text.empty()) {
     if (text.front() != '@') return parse_hostlist(text);
     DD_TRY(const std::string list, read_file(text.substr(1), kMostHostFile, by));
-    return parse_hostlist(list);
+    return parse_hostlist(hosts_of_file(list));
   }
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes our environment
   const char* slurm = std::getenv("SLURM_JOB_NODELIST");

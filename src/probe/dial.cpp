@@ -1,4 +1,6 @@
 // Many connection attempts at once: one poll loop over non-blocking sockets.
+#include <distdoctor/reading.h>
+
 #include "probe/endpoint.h"
 #include "probe/icmp.h"
 #include "probe/probe.h"
@@ -76,6 +78,7 @@ struct Attempt {
   Moment start = {};
   Deadline until = Deadline::after(milliseconds(0));
   bool connected = false;
+  bool answered = false;  // a SYN with ACK was seen coming in
   std::uint16_t source_port = 0;
   std::string in = {};
   bool done = false;
@@ -228,17 +231,22 @@ class Dialling {
   void note_syns() {
     if (!watch_) return;
     for (const SeenSyn& syn : watch_->take()) {
-      if (!syn.outgoing) continue;
-      for (Attempt& attempt : active_) {
-        if (attempt.source_port == syn.source_port && attempt.target->port == syn.port) {
-          attempt.dial->syn_left = true;
-        }
-      }
+      for (Attempt& attempt : active_) note(syn, attempt);
     }
+  }
+
+  static void note(const SeenSyn& syn, Attempt& attempt) {
+    const auto own = syn.answer ? syn.port : syn.source_port;
+    const auto theirs = syn.answer ? syn.source_port : syn.port;
+    if (own != attempt.source_port || theirs != attempt.target->port) return;
+    if (syn.outgoing && !syn.answer) attempt.dial->syn_left = true;
+    if (!syn.outgoing && syn.answer) attempt.answered = true;
   }
 
   void retire() {
     for (Attempt& attempt : active_) {
+      const bool silent = attempt.done && attempt.dial->outcome == Outcome::timed_out;
+      if (silent && attempt.answered) attempt.dial->error = kAnswerDropped;
       if (!attempt.done || attempt.dial->syn_left.known()) continue;
       const bool blind = !watch_ || watch_->lost_some();
       if (blind) attempt.dial->syn_left = unwatched_;

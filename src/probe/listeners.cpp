@@ -62,6 +62,7 @@ void Listeners::State::dispatch(const std::vector<pollfd>& events) {
 void Listeners::State::drain_watch() {
   if (!watch) return;
   for (const SeenSyn& syn : watch->take()) {
+    if (syn.answer) continue;
     for (const auto& [id, set] : sets) {
       if (set->watches()) set->saw(syn);
     }

@@ -17,7 +17,7 @@
 namespace distdoctor::probe {
 namespace {
 
-// Accepts TCP segments with SYN and without ACK, not fragments. The packet begins with the network
+// Accepts TCP segments with SYN, not fragments. The packet begins with the network
 // header, since the socket is of type SOCK_DGRAM. IPv6 extension headers are not followed: no
 // system sends them with a SYN.
 constexpr std::uint32_t kProtocol = static_cast<std::uint32_t>(SKF_AD_OFF) + SKF_AD_PROTOCOL;
@@ -35,7 +35,7 @@ constexpr sock_filter kFilter[] = {
     BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 4),
     BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 40 + 13),
-    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
+    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x02),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 0, 1),
     BPF_STMT(BPF_RET | BPF_K, 0xffff),
     BPF_STMT(BPF_RET | BPF_K, 0),
@@ -50,7 +50,7 @@ std::optional<SeenSyn> parse(std::span<const std::uint8_t> packet) {
   SeenSyn seen;
   const bool v6 = packet[0] >> 4U == 6;
   const std::size_t header = v6 ? 40 : std::size_t{4} * (packet[0] & 0xfU);
-  if (packet.size() < header + 4) return std::nullopt;
+  if (packet.size() < header + 14) return std::nullopt;
   const std::size_t size = v6 ? 16 : 4;
   const std::size_t at = v6 ? 8 : 12;
   seen.source.v6 = seen.destination.v6 = v6;
@@ -58,6 +58,7 @@ std::optional<SeenSyn> parse(std::span<const std::uint8_t> packet) {
   std::copy_n(packet.begin() + static_cast<long>(at + size), size, seen.destination.bytes.begin());
   seen.source_port = u16_at(packet, header);
   seen.port = u16_at(packet, header + 2);
+  seen.answer = (packet[header + 13] & 0x10U) != 0;
   return seen;
 }
 

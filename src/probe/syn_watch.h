@@ -1,4 +1,4 @@
-// Sees the first packets of TCP connections on the links of this network namespace, before any
+// Sees the first two packets of TCP connections on the links of this network namespace, before any
 // filter for incoming packets and after any for outgoing ones (AF_PACKET, man 7 packet). Needs
 // CAP_NET_RAW. It only looks.
 #pragma once
@@ -21,6 +21,7 @@ struct SeenSyn {
   std::uint16_t port = 0;
   std::string interface = {};
   bool outgoing = false;
+  bool answer = false;  // SYN and ACK: `source` is who was dialled
   bool operator==(const SeenSyn&) const = default;
 };
 

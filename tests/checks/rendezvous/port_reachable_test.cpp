@@ -1,4 +1,5 @@
 #include <distdoctor/firewall_fix.h>
+#include <distdoctor/reading.h>
 
 #include "checks/rendezvous/jobs.h"
 #include "support/check_cases.h"
@@ -162,6 +163,31 @@ const std::vector<CheckCase> cases = {
                likely},
               {2},
               {open_out(2)})}},
+    {"the master answers, and the sender drops the answer",
+     [](World& w) {
+       fail(w, {2}, Outcome::timed_out, arrived);
+       for (Dial& dial : w.pair(2, 0).dials) {
+         if (dial.purpose == Purpose::master) dial.error = kAnswerDropped;
+       }
+     },
+     {verdict({"rendezvous-port-dropped",
+               "dropped on node2 already",
+               {"node2"},
+               "timed out while our own listener was there; the answer came, and was dropped here"},
+              {2},
+              {"node2: (manual)"})}},
+    {"dropped by the master, as far as was seen: nobody watched for its answer",
+     [](World& w) {
+       fail(w, {2}, Outcome::timed_out, arrived);
+       for (Dial& dial : w.pair(2, 0).dials) dial.syn_left = Unknown{.kind = Why::denied};
+     },
+     {verdict({"rendezvous-port-dropped",
+               "dropped by node0 itself",
+               {"node0"},
+               "timed out while our own listener was there; the first packet arrived there",
+               likely},
+              {2},
+              {open_for({2})})}},
     {"dropped between",
      [](World& w) { fail(w, {1, 2, 3}, Outcome::timed_out, lost); },
      {verdict({"rendezvous-port-dropped",

@@ -229,6 +229,15 @@ const Row rows[] = {
      "connect: no answer"},
     {"dropped before it left", RULE("output", "drop"), "true", "10.99.0.2", Outcome::timed_out,
      "connect: no answer", false, false},
+    {"the answer dropped here",
+     "nft add table inet t && nft add chain inet t c \"{ type filter hook input priority 0; }\" && "
+     "nft add rule inet t c tcp sport 33333 drop",
+     "true", "10.99.0.2", Outcome::timed_out, "the answer came, and was dropped here"},
+    {"the answer dropped there", "true",
+     "nft add table inet t && nft add chain inet t c \"{ type filter hook output priority 0; }\" "
+     "&& "
+     "nft add rule inet t c tcp sport 33333 drop",
+     "10.99.0.2", Outcome::timed_out, "connect: no answer"},
     {"rejected by a reset", "true", RULE("input", "reject with tcp reset"), "10.99.0.2",
      Outcome::refused, "connect: ECONNREFUSED"},
     {"rejected as administratively prohibited", "true",
