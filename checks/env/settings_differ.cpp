@@ -16,7 +16,7 @@
 namespace distdoctor::checks {
 namespace {
 
-using namespace env;
+using namespace env;  // NOLINT(google-build-using-namespace): the look-ups of this folder
 
 // Read from NCCL's sources: what both ends of a connection, or all ranks of a collective, compute
 // with. Interfaces, HCAs, GID indices and debug output may differ.

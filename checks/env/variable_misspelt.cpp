@@ -40,16 +40,18 @@ void judge_name(const Case& c, const InForce& row, Judge& judge) {
                   .summary = fmt::format("{} {} is read by no NCCL: {} was meant?", row.name,
                                          where_text(c, row.places), meant)};
   add_evidence(row, meant, finding);
-  for (Fix& fix : mend(c, row, std::nullopt, "a name that NCCL ignores without a word")) {
-    if (fix.kind == Fix::Kind::env && !said_rightly(c, row, meant)) {
-      fix.env[meant] = row.value();
-      fix.text = "the same value under the name that NCCL reads";
-    } else if (fix.kind == Fix::Kind::shell && !said_rightly(c, row, meant)) {
-      const Place& place =
-          *std::ranges::find(row.places, fix.node, [](const Place& p) { return p.node->host; });
-      fix = edit_line(*place.node, *config_line(*place.setting), "s/^[^=]*/" + meant + "/");
-    }
-    finding.fix.push_back(std::move(fix));
+  const bool lost = !said_rightly(c, row, meant);
+  finding.fix = mend(c, row, std::nullopt, "a name that NCCL ignores without a word");
+  for (Fix& fix : finding.fix) {
+    if (!lost || fix.kind != Fix::Kind::env) continue;
+    fix.env[meant] = row.value();
+    fix.text = "the same value under the name that NCCL reads";
+  }
+  for (const Place& place : row.places) {
+    const auto at = config_line(*place.setting);
+    if (!lost || !at) continue;
+    *std::ranges::find(finding.fix, place.node->host, &Fix::node) =
+        edit_line(*place.node, *at, "s/^[^=]*/" + meant + "/");
   }
   judge.report(std::move(finding));
 }
