@@ -50,8 +50,9 @@ void judge_name(const Case& c, const InForce& row, Judge& judge) {
   for (const Place& place : row.places) {
     const auto at = config_line(*place.setting);
     if (!lost || !at) continue;
-    *std::ranges::find(finding.fix, place.node->host, &Fix::node) =
-        edit_line(*place.node, *at, "s/^[^=]*/" + meant + "/");
+    const auto fix = std::ranges::find(finding.fix, place.node->host, &Fix::node);
+    if (fix == finding.fix.end()) continue;
+    *fix = edit_line(*place.node, *at, "s/^[^=]*/" + meant + "/");
   }
   judge.report(std::move(finding));
 }

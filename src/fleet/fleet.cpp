@@ -214,6 +214,9 @@ std::vector<Observed<Answer>> Crew::ask(std::span<const Ask> asks, Deadline dead
     }
     if (auto event = pop(last)) receive(*event, answers);
   }
+  if (told) {
+    for (const auto& [id, place] : waiting_.places) answers[place] = cut_short;
+  }
   return answers;
 }
 
