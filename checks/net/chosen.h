@@ -181,8 +181,9 @@ inline std::optional<Worthless> dialled_in_vain(const ClusterFacts& cluster,
                                                 const NodeFacts& node,
                                                 const AddressOnLink& at) {
   for (const NodeFacts& other : cluster.nodes) {
-    if (other.host == node.host || beside(other, *at.address)) continue;
     const Address& address = at.address->address;  // a link-local one needs no address over there
+    const bool one_subnet = !address.link_local() && beside(other, *at.address);
+    if (other.host == node.host || one_subnet) continue;
     if (!address.link_local() && !speaks(other, address.v6)) continue;  // net/address_family
     const auto dials = dials_between(cluster, other.host, node.host, at.address->address);
     if (dials.empty() || std::ranges::any_of(dials, gets_there)) continue;

@@ -27,7 +27,7 @@ void report(const Case& c, const LaneReadings& rows, Judge& judge) {
       "connections from {} to the {} of {} are {} {}{}", list(hosts_of(rows, &Lane::from)),
       which_ports(rows), list(hosts_of(rows, &Lane::to)), verb, spot_text(rows), but(rows.front()));
   finding.fix = open_the_way(rows);
-  judge.report(std::move(finding));
+  conclude(c, rows, std::move(finding), judge);
 }
 
 void run(const Case& c, Judge& judge) {

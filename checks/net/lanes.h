@@ -268,12 +268,16 @@ inline Evidence evidence_of(const LaneReading& row) {
 
 // --- how bad, about whom ---
 
-inline Severity severity_of(const JobSpec& job, const LaneReadings& rows) {
+inline std::vector<Purpose> purposes_of(const LaneReadings& rows) {
   std::vector<Purpose> purposes;
   for (const LaneReading& row : rows) {
     purposes.insert(purposes.end(), row.lane.purposes.begin(), row.lane.purposes.end());
   }
-  return capped_by_purposes(job, Severity::blocker, purposes);
+  return purposes;
+}
+
+inline Severity severity_of(const JobSpec& job, const LaneReadings& rows) {
+  return capped_by_purposes(job, Severity::blocker, purposes_of(rows));
 }
 
 // The end where the packets were seen to stop. Else the target, if it fails for several and nobody
@@ -312,6 +316,21 @@ inline Finding finding_about(const Case& c, const LaneReadings& rows, std::strin
   }
   add_rules(samples_of(rows), finding.evidence);
   return finding;
+}
+
+// Reported with a word on why it is no more than a notice, where that hangs on the library.
+inline void conclude(const Case& c, const LaneReadings& rows, Finding finding, Judge& judge) {
+  const JobSpec& job = c.cluster.job;
+  std::vector<Purpose> purposes = purposes_of(rows);
+  const bool only_gloo =
+      std::ranges::all_of(purposes, [](Purpose purpose) { return purpose == Purpose::gloo; });
+  const bool open = job.nccl == Use::maybe || job.gloo == Use::maybe;
+  if (finding.severity == Severity::notice && open && !purposes.empty()) {
+    const std::string_view library = only_gloo ? "Gloo" : "NCCL";
+    finding.summary += fmt::format("; a blocker if the job uses {} (say --backend {})", library,
+                                   only_gloo ? "gloo" : "nccl");
+  }
+  judge.report(std::move(finding));
 }
 
 // --- mending ---

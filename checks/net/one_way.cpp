@@ -11,7 +11,7 @@ void report(const Case& c, const LaneReadings& rows, Judge& judge) {
   finding.summary = fmt::format("{} can connect to {}, but all that {} opens to {} is dropped {}",
                                 to, from, from, to, spot_text(rows));
   finding.fix = open_the_way(rows);
-  judge.report(std::move(finding));
+  conclude(c, rows, std::move(finding), judge);
 }
 
 void run(const Case& c, Judge& judge) {

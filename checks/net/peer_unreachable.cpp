@@ -131,7 +131,7 @@ void report_node(const Case& c, const NodeFacts& node, const LaneReadings& rows,
     if (std::ranges::find(others, other->host) == others.end()) others.push_back(other->host);
   }
   finding.summary = fmt::format("{}: {}{}", who_fails(node, others, rows), why(rows), but(c, rows));
-  judge.report(std::move(finding));
+  conclude(c, rows, std::move(finding), judge);
 }
 
 void report_pair(const Case& c, const LaneReadings& rows, Judge& judge) {
@@ -140,7 +140,7 @@ void report_pair(const Case& c, const LaneReadings& rows, Judge& judge) {
   finding.subjects.nodes = {lane.from->host, lane.to->host};
   finding.summary = fmt::format("{}: {}{}; it is {}", who_fails(*lane.from, {lane.to->host}, rows),
                                 why(rows), but(c, rows), tested(c, rows));
-  judge.report(std::move(finding));
+  conclude(c, rows, std::move(finding), judge);
 }
 
 void run(const Case& c, Judge& judge) {

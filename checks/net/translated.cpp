@@ -86,7 +86,7 @@ void report(const Case& c,
       rows.front().lane.address.text());
   finding.evidence.insert(finding.evidence.begin(), seen_from(node, seen));
   finding.fix = {container ? share_the_network(node) : choose_another(node)};
-  judge.report(std::move(finding));
+  conclude(c, rows, std::move(finding), judge);
 }
 
 void run(const Case& c, Judge& judge) {

@@ -247,7 +247,11 @@ const std::vector<CheckCase> cases = {
          if (dial.purpose == Purpose::gloo) fail_at(dial, Outcome::timed_out, Seen::arrived);
        });
      },
-     {gloo_dropped(1, 0, notice)}},
+     {[] {
+       Verdict made = gloo_dropped(1, 0, notice);
+       made.says = "; a blocker if the job uses Gloo (say --backend gloo)";
+       return made;
+     }()}},
 
     {"near miss: every port is dropped one way",
      [](World& w) {

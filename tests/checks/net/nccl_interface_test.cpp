@@ -78,6 +78,15 @@ void take_docker0(World& w) {
   for (const std::size_t i : {0U, 1U, 2U, 3U}) nccl_takes(w, i, {pick("docker0", "172.17.0.1")});
 }
 
+std::string link_local(int from, int to) {
+  const std::string address = "fe80::" + std::to_string(to + 1) + "%cont0";
+  return row(from,
+             "node" + std::to_string(to) + " announces " + address +
+                 " of cont0: a link-local address, which node" + std::to_string(from) +
+                 " does not reach (host unreachable)",
+             "nc -vz -w 3 " + address + " 40834");
+}
+
 // eth10 beside eth1, in a subnet of its own on each node.
 void eth10_too(World& w) {
   name_them(w, "eth1");
@@ -240,6 +249,23 @@ const std::vector<CheckCase> cases = {
                  "node2 announces 10.8.0.6 of tun0: a tunnel, which node0 does not reach (timed "
                  "out)",
                  "nc -vz -w 3 10.8.0.6 40834")})}},
+    {"link-local addresses of containers' links: one prefix, and no network in common",
+     [](World& w) {
+       unset_them(w);
+       recommend(w, "NCCL_SOCKET_IFNAME", "=eth1");
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) {
+         const std::string address = "fe80::" + std::to_string(i + 1);
+         add_link(w, i, "cont0", address + "%cont0");
+         nccl_takes(w, i, {pick("cont0", address + "%cont0")});
+         for (const std::size_t from : {0U, 1U, 2U, 3U}) {
+           if (from != i) dialled(w, from, i, address, Outcome::host_unreachable);
+         }
+       }
+     },
+     {fault("net-nccl-interface-unreachable",
+            "without NCCL_SOCKET_IFNAME NCCL takes cont0 on node0, node1, node2, node3",
+            {"node0", "node1", "node2", "node3"},
+            {link_local(1, 0), link_local(0, 1), link_local(0, 2), link_local(0, 3)})}},
     {"data over a second link that is of no use; the bootstrap's is",
      [](World& w) {
        name_them(w, "eth");
