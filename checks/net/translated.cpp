@@ -8,13 +8,19 @@ namespace {
 // A connection of `node` that arrived from an address that is not the node's own.
 struct Translation {
   const NodeFacts* by;  // who saw it
-  const Dial* dial;
+  Address source;
+  Address seen_as;
 };
 
-bool translated(const NodeFacts& node, const Dial& dial) {
-  return dial.outcome == Outcome::ok && dial.ours && dial.source && dial.seen_as &&
-         !dial.seen_as->loopback() && has_address(node, *dial.source) &&
-         !has_address(node, *dial.seen_as);
+std::optional<Translation> translated(const NodeFacts& node,
+                                      const NodeFacts& by,
+                                      const Dial& dial) {
+  if (dial.outcome != Outcome::ok || !dial.ours || !dial.source || !dial.seen_as)
+    return std::nullopt;
+  const Translation seen{&by, *dial.source, *dial.seen_as};
+  const bool other = !seen.seen_as.loopback() && has_address(node, seen.source) &&
+                     !has_address(node, seen.seen_as);
+  return other ? std::optional(seen) : std::nullopt;
 }
 
 std::optional<Translation> translation_of(const ClusterFacts& cluster, const NodeFacts& node) {
@@ -22,7 +28,7 @@ std::optional<Translation> translation_of(const ClusterFacts& cluster, const Nod
     const NodeFacts* by = find_node(cluster, pair.to);
     if (pair.from != node.host || by == nullptr || by == &node) continue;
     for (const Dial& dial : pair.dials) {
-      if (translated(node, dial)) return Translation{by, &dial};
+      if (auto seen = translated(node, *by, dial)) return seen;
     }
   }
   return std::nullopt;
@@ -42,13 +48,11 @@ LaneReadings closed_to(const ClusterFacts& cluster, const NodeFacts& node) {
 }
 
 Evidence seen_from(const NodeFacts& node, const Translation& seen) {
-  return {
-      .node = seen.by->host,
-      .fact = "source address of " + node.host,
-      .observed =
-          fmt::format("{} here, {} there", seen.dial->seen_as->text(), seen.dial->source->text()),
-      .expected = "the same at both ends",
-      .command = fmt::format("tcpdump -ni any host {}", shell_quote(seen.dial->seen_as->text()))};
+  return {.node = seen.by->host,
+          .fact = "source address of " + node.host,
+          .observed = fmt::format("{} here, {} there", seen.seen_as.text(), seen.source.text()),
+          .expected = "the same at both ends",
+          .command = fmt::format("tcpdump -ni any host {}", shell_quote(seen.seen_as.text()))};
 }
 
 Fix share_the_network(const NodeFacts& node) {
@@ -82,8 +86,7 @@ void report(const Case& c,
       "{} is behind address translation{}: its connections arrive from {}, and {} cannot connect "
       "to {}, which it announces",
       node.host, container ? " (a " + node.identity->container + " container)" : "",
-      seen.dial->seen_as->text(), list(hosts_of(rows, &Lane::from)),
-      rows.front().lane.address.text());
+      seen.seen_as.text(), list(hosts_of(rows, &Lane::from)), rows.front().lane.address.text());
   finding.evidence.insert(finding.evidence.begin(), seen_from(node, seen));
   finding.fix = {container ? share_the_network(node) : choose_another(node)};
   conclude(c, rows, std::move(finding), judge);

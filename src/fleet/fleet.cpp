@@ -54,6 +54,8 @@ class Crew final : public Fleet {
   ~Crew() override { Crew::close(); }
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
+  Crew(Crew&&) = delete;
+  Crew& operator=(Crew&&) = delete;
 
   void meet(Deadline deadline) {
     for (const auto& peer : peers_) peer->start(deadline);
@@ -90,6 +92,8 @@ class Crew final : public Fleet {
 
   void send(const Ask& ask, std::size_t place, Deadline deadline, Observed<Answer>& answer);
   void receive(Event& event, std::vector<Observed<Answer>>& answers);
+  // Whatever still waits gets this answer.
+  void answer_all(const Unknown& why, std::vector<Observed<Answer>>& answers) const;
   bool learn(const Event& event);
   void name_the_interrupted();
   void find_doubles();
@@ -214,10 +218,12 @@ std::vector<Observed<Answer>> Crew::ask(std::span<const Ask> asks, Deadline dead
     }
     if (auto event = pop(last)) receive(*event, answers);
   }
-  if (told) {
-    for (const auto& [id, place] : waiting_.places) answers[place] = cut_short;
-  }
+  if (told) answer_all(cut_short, answers);
   return answers;
+}
+
+void Crew::answer_all(const Unknown& why, std::vector<Observed<Answer>>& answers) const {
+  for (const auto& [id, place] : waiting_.places) answers[place] = why;
 }
 
 }  // namespace

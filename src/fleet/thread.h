@@ -19,6 +19,8 @@ class Thread {
   void begin(std::size_t stack, std::function<void()> body);
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
+  Thread(Thread&&) = delete;
+  Thread& operator=(Thread&&) = delete;
   ~Thread() { join(); }
   void join();
   // It may hang, and nobody waits for it.

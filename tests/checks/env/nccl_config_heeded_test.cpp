@@ -63,7 +63,7 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        NcclConfigFile own = system_config({{1, "NCCL_DEBUG", "WARN"}});
        own.source = Source::user_config;
-       own.path = "/home/ann/.nccl.conf";
+       own.path = "/users/ann/.nccl.conf";
        put_files(w, 1, {own, system_config({{1, "NCCL_DEBUG", "INFO"}})});
      }},
     {"an empty variable blocks the interface",
@@ -103,7 +103,7 @@ const std::vector<CheckCase> cases = {
     {"near miss: no file was named",
      [](World& w) {
        w.node(1).nccl_config = std::vector<NcclConfigFile>{
-           {.path = "/home/ann/.nccl.conf", .source = Source::user_config}};
+           {.path = "/users/ann/.nccl.conf", .source = Source::user_config}};
      }},
     {"near miss: Gloo reads none of them",
      [](World& w) {

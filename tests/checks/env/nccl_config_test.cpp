@@ -187,7 +187,7 @@ const std::vector<CheckCase> cases = {
        say_on(w, 1, "NCCL_CONF_FILE", "/opt/nccl.conf");
        NcclConfigFile own = system_config({{1, "NCCL_IB_HCA", "mlx5\r"}});
        own.source = Source::user_config;
-       own.path = "/home/ann/.nccl.conf";
+       own.path = "/users/ann/.nccl.conf";
        put_files(w, 1, {own});
      },
      {},

@@ -14,11 +14,11 @@ using enum Certainty;
 void own_list(World& w, const std::string& value) {
   give_infiniband(w);
   w.prediction(1).settings["NCCL_IB_HCA"] = {
-      value, {.source = Source::user_config, .where = "/root/.nccl.conf:3"}};
+      value, {.source = Source::user_config, .where = "/users/ann/.nccl.conf:3"}};
   predict_hcas(w);
 }
 
-const std::string kLook = "; grep -n NCCL_IB_HCA /root/.nccl.conf; ls /sys/class/infiniband";
+const std::string kLook = "; grep -n NCCL_IB_HCA /users/ann/.nccl.conf; ls /sys/class/infiniband";
 
 Verdict no_match(const std::string& value, const std::string& fix) {
   return {
@@ -29,7 +29,7 @@ Verdict no_match(const std::string& value, const std::string& fix) {
       .says = "NCCL_IB_HCA=" + value + " matches no port of node1, which has mlx5_0:1, mlx5_1:1",
       .blamed = {"node1"},
       .evidence = {"node1 NCCL_IB_HCA: " + value +
-                   " (/root/.nccl.conf:3), not one of mlx5_0:1, mlx5_1:1" + kLook},
+                   " (/users/ann/.nccl.conf:3), not one of mlx5_0:1, mlx5_1:1" + kLook},
       .fixes = {fix}};
 }
 
