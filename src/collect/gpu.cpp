@@ -19,10 +19,6 @@ constexpr std::string_view kNvidia = "/proc/driver/nvidia";
 constexpr std::string_view kKfdNodes = "/sys/class/kfd/kfd/topology/nodes";
 constexpr std::uint64_t kAmdVendor = 0x1002;
 
-std::vector<std::string> names_in(const machine::FileTree& files, std::string_view folder) {
-  return files.list(folder).value_or(std::vector<std::string>{});
-}
-
 bool has_folder(const machine::FileTree& files, const std::string& folder) {
   return files.list(folder).has_value();
 }
@@ -91,7 +87,7 @@ void read_nvidia(const machine::Machine& machine, GpuFacts& facts) {
   facts.peermem = has_peermem(files);
   facts.control_node = files.info("/dev/nvidiactl").has_value();
   facts.uvm_node = files.info("/dev/nvidia-uvm").has_value();
-  for (const auto& name : names_in(files, std::string(kNvidia) + "/gpus")) {
+  for (const auto& name : files.names(std::string(kNvidia) + "/gpus")) {
     if (is_pci_address(name)) facts.gpus.push_back(nvidia_gpu(files, name));
   }
 }
@@ -121,7 +117,7 @@ void read_amd(const machine::Machine& machine, GpuFacts& facts) {
   if (!has_folder(files, "/sys/module/amdgpu")) return;
   const auto version = files.word("/sys/module/amdgpu/version");
   facts.amd_driver = version.empty() ? "in kernel " + machine.self().release : version;
-  for (const auto& name : names_in(files, kKfdNodes)) {
+  for (const auto& name : files.names(kKfdNodes)) {
     if (auto gpu = amd_gpu(files, std::string(kKfdNodes) + "/" + name)) {
       facts.gpus.push_back(*std::move(gpu));
     }

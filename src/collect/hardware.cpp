@@ -8,18 +8,14 @@
 namespace distdoctor::collect {
 namespace {
 
-std::vector<std::string> names_in(const machine::FileTree& files, const std::string& folder) {
-  return files.list(folder).value_or(std::vector<std::string>{});
-}
-
 std::vector<std::string> find_gpus(const machine::FileTree& files) {
   std::vector<std::string> gpus;
-  for (const auto& name : names_in(files, "/dev")) {
+  for (const auto& name : files.names("/dev")) {
     const auto number = after_prefix(name, "nvidia");
     if (number && parse_int<int>(*number)) gpus.push_back("/dev/" + name);
   }
   const std::string nodes = "/sys/class/kfd/kfd/topology/nodes";  // of AMD; CPUs have gpu_id 0
-  for (const auto& name : names_in(files, nodes)) {
+  for (const auto& name : files.names(nodes)) {
     const auto folder = nodes + "/" + name;
     const auto id = files.word(folder + "/gpu_id");
     if (!id.empty() && id != "0") gpus.push_back(folder);
@@ -29,7 +25,7 @@ std::vector<std::string> find_gpus(const machine::FileTree& files) {
 
 bool has_active_port(const machine::FileTree& files, const std::string& device) {
   const auto ports = device + "/ports";
-  return std::ranges::any_of(names_in(files, ports), [&](const std::string& port) {
+  return std::ranges::any_of(files.names(ports), [&](const std::string& port) {
     return files.word(ports + "/" + port + "/state").ends_with("ACTIVE");  // "4: ACTIVE"
   });
 }
@@ -42,7 +38,7 @@ void collect_devices(machine::Machine& machine,
   const auto& files = machine.files();
   Devices devices{.gpus = find_gpus(files)};
   const std::string folder = "/sys/class/infiniband";
-  for (const auto& name : names_in(files, folder)) {
+  for (const auto& name : files.names(folder)) {
     if (has_active_port(files, folder + "/" + name)) devices.rdma.push_back(name);
   }
   node.devices = std::move(devices);

@@ -32,7 +32,7 @@ InterfaceConf read_conf(const machine::FileTree& files, const std::string& folde
 
 void read_confs(const machine::FileTree& files, KernelNet& kernel) {
   const auto all = std::string(kNetwork) + "ipv4/conf";
-  const auto names = files.list(all).value_or(std::vector<std::string>{});
+  const auto names = files.names(all);
   for (const auto& name : names) kernel.conf.emplace(name, read_conf(files, all + "/" + name));
 }
 

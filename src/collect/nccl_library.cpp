@@ -62,12 +62,12 @@ std::optional<NcclLibrary> in_environment(const machine::FileTree& files,
                                           const std::string& prefix,
                                           std::string origin) {
   const auto lib = prefix + "/lib";
-  for (const auto& name : files.list(lib).value_or(std::vector<std::string>{})) {
+  for (const auto& name : files.names(lib)) {
     if (!name.starts_with("python3")) continue;
     const auto packages = lib + "/" + name + "/site-packages";
     const auto path = packages + "/nvidia/nccl/lib/" + std::string(kName);
     if (!files.info(path)) continue;
-    auto version = version_of_wheel(files.list(packages).value_or(std::vector<std::string>{}));
+    auto version = version_of_wheel(files.names(packages));
     if (version.empty()) version = version_of(files, path);
     return NcclLibrary{path, std::move(version), std::move(origin)};
   }

@@ -12,10 +12,6 @@ namespace {
 
 constexpr int kGidsLookedAt = 16;  // of up to 256 in a port's table; the first are the usual ones
 
-std::vector<std::string> names_in(const machine::FileTree& files, const std::string& folder) {
-  return files.list(folder).value_or(std::vector<std::string>{});
-}
-
 // sysfs shows the network namespace of whoever mounted it. An `ip netns exec` mounts its own, but
 // nsenter --net alone does not: then eth0 there is another eth0.
 bool same_link(const machine::FileTree& files, const std::string& folder, const Link& link) {
@@ -46,12 +42,12 @@ std::optional<int> parse_speed(std::string_view text, LinkKind kind) {
 std::map<std::string, std::string> rdma_devices(const machine::FileTree& files) {
   const std::string all = "/sys/class/infiniband";
   std::map<std::string, std::string> devices;  // by interface; the first source to name it wins
-  for (const auto& device : names_in(files, all)) {
+  for (const auto& device : files.names(all)) {
     const auto folder = all + "/" + device;
     const auto parent = files.word(folder + "/parent");  // of Soft-RoCE
     if (!parent.empty()) devices.emplace(parent, device);
-    for (const auto& name : names_in(files, folder + "/device/net")) devices.emplace(name, device);
-    for (const auto& port : names_in(files, folder + "/ports")) {
+    for (const auto& name : files.names(folder + "/device/net")) devices.emplace(name, device);
+    for (const auto& port : files.names(folder + "/ports")) {
       for (int gid = 0; gid < kGidsLookedAt; ++gid) {
         const auto name =
             files.word(folder + "/ports/" + port + "/gid_attrs/ndevs/" + std::to_string(gid));

@@ -3,6 +3,7 @@
 #include <distdoctor/filter_condition.h>
 
 #include "base/text.h"
+#include "collect/nft_keys.h"
 
 #include <algorithm>
 #include <array>
@@ -11,59 +12,6 @@ namespace distdoctor::collect {
 namespace {
 
 using Words = std::span<const FilterWord>;
-
-// --- what a condition may look at ---
-
-struct Key {
-  std::string_view text;  // blanks between its words
-  FilterField field;
-  std::string_view family = {};    // that it implies
-  std::string_view protocol = {};  // likewise
-  std::string_view named = {};     // of `other`: as filter_condition.h names it
-};
-constexpr std::array kKeys = {
-    Key{"ip saddr", FilterField::source, "ip"},
-    Key{"ip daddr", FilterField::destination, "ip"},
-    Key{"ip protocol", FilterField::protocol, "ip"},
-    Key{"ip6 saddr", FilterField::source, "ip6"},
-    Key{"ip6 daddr", FilterField::destination, "ip6"},
-    Key{"ip6 nexthdr", FilterField::protocol, "ip6"},
-    Key{"tcp sport", FilterField::source_port, {}, "tcp"},
-    Key{"tcp dport", FilterField::destination_port, {}, "tcp"},
-    Key{"tcp flags", FilterField::other, {}, "tcp", kTcpFlags},
-    Key{"udp sport", FilterField::source_port, {}, "udp"},
-    Key{"udp dport", FilterField::destination_port, {}, "udp"},
-    Key{"th sport", FilterField::source_port},
-    Key{"th dport", FilterField::destination_port},
-    Key{"meta l4proto", FilterField::protocol},
-    Key{"meta nfproto", FilterField::family},
-    Key{"meta protocol", FilterField::family},
-    Key{"meta mark", FilterField::other, {}, {}, kMark},
-    Key{"meta pkttype", FilterField::other, {}, {}, kPacketType},
-    Key{"meta iifname", FilterField::in_interface},
-    Key{"meta oifname", FilterField::out_interface},
-    Key{"meta iif", FilterField::in_interface},
-    Key{"meta oif", FilterField::out_interface},
-    Key{"mark", FilterField::other, {}, {}, kMark},
-    Key{"pkttype", FilterField::other, {}, {}, kPacketType},
-    Key{"iifname", FilterField::in_interface},
-    Key{"oifname", FilterField::out_interface},
-    Key{"iif", FilterField::in_interface},
-    Key{"oif", FilterField::out_interface},
-    Key{"ct state", FilterField::state},
-    Key{"ct status", FilterField::state},
-    Key{"fib saddr type", FilterField::other, {}, {}, kSourceType},
-    Key{"fib daddr type", FilterField::other, {}, {}, kDestinationType},
-    Key{"icmp", FilterField::other, "ip", "icmp"},
-    Key{"icmpv6", FilterField::other, "ip6", "ipv6-icmp"},
-    Key{"sctp", FilterField::other, {}, "sctp"},
-    Key{"dccp", FilterField::other, {}, "dccp"},
-    Key{"udplite", FilterField::other, {}, "udplite"},
-    Key{"udp", FilterField::other, {}, "udp"},
-    Key{"tcp", FilterField::other, {}, "tcp"},
-    Key{"ip6", FilterField::other, "ip6"},
-    Key{"ip", FilterField::other, "ip"},
-};
 
 // --- statements ---
 
@@ -233,8 +181,8 @@ class Decoder {
     return words.size() > 1 && std::ranges::find(kEnds, words[1].text) != kEnds.end();
   }
 
-  [[nodiscard]] const Key* key() const {
-    for (const Key& known : kKeys) {
+  [[nodiscard]] const NftKey* key() const {
+    for (const NftKey& known : kNftKeys) {
       const auto parts = split(known.text, ' ');
       if (parts.size() <= words_.size() &&
           std::ranges::equal(
@@ -245,7 +193,7 @@ class Decoder {
     }
     return nullptr;
   }
-  void imply(const Key& known) {
+  void imply(const NftKey& known) {
     const bool said = family_ == "ip" || family_ == "ip6";
     if (!known.family.empty() && !said) {
       add({.field = FilterField::family, .values = {std::string(known.family)}});
@@ -263,7 +211,7 @@ class Decoder {
     return next.quoted || std::ranges::find(kNot, next.text) == kNot.end();
   }
   bool condition() {
-    const Key* known = key();
+    const NftKey* known = key();
     if (known == nullptr) return false;
     const auto length = split(known->text, ' ').size();
     imply(*known);
@@ -274,12 +222,12 @@ class Decoder {
     return true;
   }
 
-  static FilterCondition begun(const Key& known) {
+  static FilterCondition begun(const NftKey& known) {
     FilterCondition condition{.field = known.field};
     if (!known.named.empty()) condition.values.emplace_back(known.named);
     return condition;
   }
-  void values_of(const Key& known) {
+  void values_of(const NftKey& known) {
     if (take("vmap")) return verdict_map(known);
     FilterCondition condition = begun(known);
     if (known.named == kTcpFlags) return flags(std::move(condition));
@@ -405,7 +353,7 @@ class Decoder {
   }
 
   // No two elements fit one packet, so that each may be a rule of its own.
-  void verdict_map(const Key& known) {
+  void verdict_map(const NftKey& known) {
     NftSet map{.simple = false};
     if (next_is("{")) {
       map = braces();

@@ -52,10 +52,6 @@ constexpr std::array<std::string_view, 24> kErrors = {"VL15_dropped",
                                                       "rx_icrc_encapsulated",
                                                       "symbol_error"};
 
-std::vector<std::string> names_in(const FileTree& files, const std::string& folder) {
-  return files.list(folder).value_or(std::vector<std::string>{});
-}
-
 std::string last_part(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
@@ -103,7 +99,7 @@ std::vector<Pkey> read_pkeys(const FileTree& files, const std::string& port) {
 std::map<std::string, std::int64_t> read_errors(const FileTree& files, const std::string& port) {
   std::map<std::string, std::int64_t> counters;
   for (const std::string& folder : {port + "/counters/", port + "/hw_counters/"}) {
-    for (const auto& name : names_in(files, folder)) {
+    for (const auto& name : files.names(folder)) {
       if (std::ranges::find(kErrors, name) == kErrors.end()) continue;
       const auto count = parse_int<std::int64_t>(files.word(folder + name));
       if (count) counters.emplace(name, *count);
@@ -128,7 +124,7 @@ RdmaPort read_port(const FileTree& files, const std::string& folder, int number)
 std::vector<RdmaPort> read_ports(const FileTree& files, const std::string& device) {
   const std::string folder = device + "/ports/";
   std::vector<RdmaPort> ports;
-  for (const auto& name : names_in(files, folder)) {
+  for (const auto& name : files.names(folder)) {
     const auto number = parse_int_within<int>(name, 1, 255);
     if (!number || ports.size() == kMostPorts) continue;
     ports.push_back(read_port(files, folder + name, *number));
@@ -178,7 +174,7 @@ RdmaDevice read_device(const FileTree& files, const std::string& name) {
 std::map<std::string, std::string> uverbs_nodes(const FileTree& files) {
   const std::string folder = "/sys/class/infiniband_verbs/";
   std::map<std::string, std::string> nodes;
-  for (const auto& name : names_in(files, folder)) {
+  for (const auto& name : files.names(folder)) {
     const std::string path = folder + name;
     const auto device = files.word(path + "/ibdev");
     if (!device.empty()) nodes.emplace(device, name);
@@ -197,7 +193,7 @@ std::vector<std::string> find_providers(const FileTree& files, const std::string
        {beside, std::string("/usr/lib/x86_64-linux-gnu/libibverbs"),
         std::string("/usr/lib/aarch64-linux-gnu/libibverbs"), std::string("/usr/lib64/libibverbs"),
         std::string("/usr/lib/libibverbs"), std::string("/etc/libibverbs.d")}) {
-    for (const auto& name : names_in(files, folder)) {
+    for (const auto& name : files.names(folder)) {
       if (auto provider = provider_of_file(name); !provider.empty()) {
         providers.insert(std::move(provider));
       }
@@ -251,7 +247,7 @@ void collect_rdma(machine::Machine& machine, const CollectRequest& /*request*/, 
   const FileTree& files = machine.files();
   Rdma rdma{.namespace_mode = namespace_mode(files)};
   const auto nodes = uverbs_nodes(files);
-  for (const auto& name : names_in(files, std::string(kClass))) {
+  for (const auto& name : files.names(std::string(kClass))) {
     if (rdma.devices.size() == kMostDevices) break;
     rdma.devices.push_back(read_device(files, name));
     read_uverbs(files, nodes, rdma.devices.back());

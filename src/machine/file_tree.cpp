@@ -93,6 +93,10 @@ Result<std::string> FileTree::read(std::string_view path, std::size_t limit) con
   return text;
 }
 
+std::vector<std::string> FileTree::names(std::string_view folder) const {
+  return list(folder).value_or(std::vector<std::string>{});
+}
+
 std::string FileTree::word(std::string_view path) const {
   const auto text = read(path);
   return text ? std::string(trim(*text)) : "";

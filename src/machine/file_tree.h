@@ -64,6 +64,8 @@ class FileTree {
   // The whole file; more than `limit` bytes are EFBIG.
   [[nodiscard]] Result<std::string> read(std::string_view path,
                                          std::size_t limit = kMostFileBytes) const;
+  // As list(); nothing where it cannot be read.
+  [[nodiscard]] std::vector<std::string> names(std::string_view folder) const;
   // Without the blanks around it; "" where it cannot be read.
   [[nodiscard]] std::string word(std::string_view path) const;
 };
