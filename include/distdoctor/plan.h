@@ -18,7 +18,8 @@ struct CollectRequest {
   std::vector<std::string> collectors = {};  // names of src/collect; empty: all of them
   std::vector<std::string> names = {};       // to resolve by each source, as the own hostname is
   std::vector<std::string> also = {};        // after them, only as the job would; as time allows
-  int within_ms = 0;                         // set by the agent from the frame's deadline; 0: none
+  std::string checks_dir = {};  // of the site's own checks; empty: /etc/distdoctor/checks.d
+  int within_ms = 0;            // set by the agent from the frame's deadline; 0: none
   bool operator==(const CollectRequest&) const = default;
 };
 
@@ -121,20 +122,57 @@ struct DuplicateAnswer {
   bool operator==(const DuplicateAnswer&) const = default;
 };
 
+// Opens a queue pair on an RDMA port and waits for the other end. First asked with `other` empty:
+// the answer is this end's name. Asked again with the other end's, it connects, sends or receives,
+// and tells what happened.
+struct RdmaEnd {
+  std::uint32_t queue_pair = 0;
+  std::uint32_t first_packet = 0;  // its packet sequence number
+  int lid = 0;
+  std::string gid = {};
+  int mtu = 0;  // of the port, bytes
+  bool operator==(const RdmaEnd&) const = default;
+};
+struct RdmaRequest {
+  std::string id = {};  // names the queue pair in the second request
+  std::string device = {};
+  int port = 1;
+  int gid_index = -1;                    // of RoCE
+  bool sends = false;                    // this end sends; the other receives
+  std::vector<std::int64_t> sizes = {};  // of the messages, bytes; 4 MiB at most
+  std::optional<RdmaEnd> other = {};
+  int timeout_ms = 0;
+  bool operator==(const RdmaRequest&) const = default;
+};
+struct RdmaAnswer {
+  RdmaEnd end = {};
+  std::string error = {};
+  int error_code = 0;
+  std::vector<RdmaMessage> messages = {};  // of the second request
+  bool operator==(const RdmaAnswer&) const = default;
+};
+
 using Request = std::variant<CollectRequest,
                              ListenRequest,
                              DialRequest,
                              PathRequest,
                              ReportRequest,
-                             DuplicateRequest>;
-using Answer =
-    std::variant<NodeFacts, ListenAnswer, DialAnswer, PathAnswer, ReportAnswer, DuplicateAnswer>;
+                             DuplicateRequest,
+                             RdmaRequest>;
+using Answer = std::variant<NodeFacts,
+                            ListenAnswer,
+                            DialAnswer,
+                            PathAnswer,
+                            ReportAnswer,
+                            DuplicateAnswer,
+                            RdmaAnswer>;
 
 template <class V, Is<CollectRequest> T>
 void fields(V& v, T& x) {
   v("collectors", x.collectors);
   v("names", x.names);
   v("also", x.also);
+  v("checks_dir", x.checks_dir);
   v("within_ms", x.within_ms);
 }
 template <class V, Is<ListenRequest> T>
@@ -222,6 +260,32 @@ void fields(V& v, T& x) {
 template <class V, Is<DuplicateAnswer> T>
 void fields(V& v, T& x) {
   v("duplicates", x.duplicates);
+}
+template <class V, Is<RdmaEnd> T>
+void fields(V& v, T& x) {
+  v("queue_pair", x.queue_pair);
+  v("first_packet", x.first_packet);
+  v("lid", x.lid);
+  v("gid", x.gid);
+  v("mtu", x.mtu);
+}
+template <class V, Is<RdmaRequest> T>
+void fields(V& v, T& x) {
+  v("id", x.id);
+  v("device", x.device);
+  v("port", x.port);
+  v("gid_index", x.gid_index);
+  v("sends", x.sends);
+  v("sizes", x.sizes);
+  v("other", x.other);
+  v("timeout_ms", x.timeout_ms);
+}
+template <class V, Is<RdmaAnswer> T>
+void fields(V& v, T& x) {
+  v("end", x.end);
+  v("error", x.error);
+  v("error_code", x.error_code);
+  v("messages", x.messages);
 }
 
 }  // namespace distdoctor

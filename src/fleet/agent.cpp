@@ -249,6 +249,9 @@ struct Act {
   Answer operator()(const DuplicateRequest& request) const {
     return probe::find_duplicates(request, deadline);
   }
+  Answer operator()(const RdmaRequest& /*request*/) const {
+    return RdmaAnswer{.error = "this agent cannot open queue pairs", .error_code = ENOTSUP};
+  }
   Answer operator()(const CollectRequest& /*request*/) const { return NodeFacts{}; }  // not here
 };
 

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -106,7 +107,13 @@ struct Prepared {
 };
 
 // A prolog of Slurm has no PATH at all.
-std::vector<std::string> programs_named(const std::string& name) {
+std::vector<std::string> programs_of(const Child& child) {
+  const std::string& name = child.argv.at(0);
+  if (child.ours) {
+    auto programs = helper_folders();
+    for (auto& folder : programs) folder += "/" + name;
+    return programs;
+  }
   if (name.find('/') != std::string::npos) return {name};
   const char* const path = ::getenv("PATH");
   const std::string folders =
@@ -124,7 +131,7 @@ void point_into(std::vector<std::string>& texts, std::vector<char*>& pointers) {
 }
 
 void prepare(const Child& child, Prepared& prepared) {
-  prepared.programs = programs_named(child.argv.at(0));
+  prepared.programs = programs_of(child);
   prepared.arguments = child.argv;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (!std::string_view(*variable).starts_with("LC_ALL=")) {
@@ -275,6 +282,12 @@ int exit_code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+// Which children share a fate: a driver that hangs one verb of a helper leaves the others alone.
+std::string kind_of(const Child& child) {
+  const bool verb = child.ours && child.argv.size() > 1;
+  return verb ? child.argv[0] + " " + child.argv[1] : child.argv[0];
+}
+
 Error refusal(const std::string& command, int errno_value, std::string reason) {
   return {.attempt = "run " + command, .reason = std::move(reason), .errno_value = errno_value};
 }
@@ -288,6 +301,15 @@ std::optional<int> exec_errno(const std::string& bytes) {
 
 }  // namespace
 
+std::vector<std::string> helper_folders() {
+  std::array<char, PATH_MAX> path{};
+  const auto length = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (length <= 0) return {};
+  const std::string_view program(path.data(), static_cast<std::size_t>(length));
+  const std::string folder(program.substr(0, program.rfind('/')));
+  return {folder + "/libexec/distdoctor", folder + "/../libexec/distdoctor"};
+}
+
 void run_no_more_children() {
   no_more = true;
 }
@@ -298,7 +320,7 @@ Result<ChildOutput> run_child(const Child& child, Deadline deadline) {
   if (no_more) {
     return std::unexpected(refusal(command, EPERM, "programs of a container are not run as root"));
   }
-  if (const auto stuck = stuck_children().of(child.argv[0])) {
+  if (const auto stuck = stuck_children().of(kind_of(child))) {
     const auto why = "an earlier one is stuck as pid " + std::to_string(*stuck);
     return std::unexpected(refusal(command, EBUSY, why));
   }
@@ -306,7 +328,7 @@ Result<ChildOutput> run_child(const Child& child, Deadline deadline) {
   Streams streams;
   const bool ended = read_until_end(running, child.most_output, deadline, streams);
   int status = 0;
-  if (!bury(running.pid, status)) stuck_children().remember(child.argv[0], running.pid);
+  if (!bury(running.pid, status)) stuck_children().remember(kind_of(child), running.pid);
   if (const auto error = exec_errno(streams.failed)) {
     return std::unexpected(errno_error("run", command, *error));
   }

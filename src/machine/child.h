@@ -15,6 +15,7 @@ namespace distdoctor::machine {
 
 struct Child {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH, then in the usual folders
+  bool ours = false;  // argv[0] is a helper of ours: in helper_folders() and nowhere else
   std::size_t most_output = std::size_t{1} << 20;  // bytes of each stream; the rest is dropped
 };
 
@@ -22,9 +23,13 @@ struct Child {
 // trust with what we may do.
 void run_no_more_children();
 
+// libexec/distdoctor beside our own program, and beside the folder above it (bin/../libexec).
+std::vector<std::string> helper_folders();
+
 // Thread-safe. It inherits our environment, with LC_ALL=C. When it has ended, what is left of its
 // session is killed too. Errors: ENOENT and its kind from execve; ETIMEDOUT when the deadline
-// passed; EBUSY while an earlier child of the same argv[0] is stuck: killed, and not dead since.
+// passed; EBUSY while an earlier child of the same argv[0] (of a helper of ours: of the same
+// argv[0] and argv[1]) is stuck: killed, and not dead since.
 Result<ChildOutput> run_child(const Child& child, Deadline deadline);
 
 }  // namespace distdoctor::machine

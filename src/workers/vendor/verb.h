@@ -1,0 +1,18 @@
+// What `vendor VERB [ARGUMENTS]` can do. A verb prints its answer and returns the exit status.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace distdoctor::vendor {
+
+using Arguments = std::span<const char* const>;  // after the verb
+
+struct Verb {
+  std::string_view name;
+  int (*run)(Arguments arguments);
+};
+
+int about(Arguments arguments);  // {"version": "0.1.0"}
+
+}  // namespace distdoctor::vendor
