@@ -31,7 +31,7 @@ void look(const CapturedMachine& captured, NodeFacts& node) {
   collect_rdma(*machine, {}, node);
   NodeFacts other;
   collect_identity(*machine, {}, other);
-  World::change(node.identity, [&](Identity& identity) {
+  testing::World::change(node.identity, [&](Identity& identity) {
     identity.container = other.identity->container;
     identity.kernel = other.identity->kernel;
   });
@@ -40,7 +40,7 @@ void look(const CapturedMachine& captured, NodeFacts& node) {
 
 // Four nodes of one kind, the second of which may be ill.
 std::set<std::string> codes_on(const CapturedMachine& healthy, const CapturedMachine& ill) {
-  World world;
+  testing::World world;
   for (std::size_t i = 0; i < world.cluster.nodes.size(); ++i) {
     look(i == 1 ? ill : healthy, world.node(i));
   }

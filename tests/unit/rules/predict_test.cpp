@@ -226,19 +226,22 @@ TEST_CASE("predict: torchrun's c10d endpoint") {
 TEST_CASE("find_master: whose address it is") {
   struct Row {
     std::string name;
-    void (*change)(World&);
+    void (*change)(testing::World&);
     std::string node;
     std::vector<std::string> addresses;
   };
   const std::vector<Row> rows = {
-      {"a name", [](World&) {}, "node0", {mgmt(0)}},
-      {"a literal", [](World& w) { w.set("MASTER_ADDR", mgmt(2)); }, "node2", {mgmt(2)}},
-      {"another link", [](World& w) { w.set("MASTER_ADDR", fast(2)); }, "node2", {fast(2)}},
-      {"nobody's", [](World& w) { w.set("MASTER_ADDR", "10.9.9.9"); }, "", {"10.9.9.9"}},
-      {"loopback", [](World& w) { w.set("MASTER_ADDR", "127.0.0.1"); }, "", {"127.0.0.1"}},
-      {"unresolvable", [](World& w) { w.set("MASTER_ADDR", "nowhere"); }, "", {}},
+      {"a name", [](testing::World&) {}, "node0", {mgmt(0)}},
+      {"a literal", [](testing::World& w) { w.set("MASTER_ADDR", mgmt(2)); }, "node2", {mgmt(2)}},
+      {"another link",
+       [](testing::World& w) { w.set("MASTER_ADDR", fast(2)); },
+       "node2",
+       {fast(2)}},
+      {"nobody's", [](testing::World& w) { w.set("MASTER_ADDR", "10.9.9.9"); }, "", {"10.9.9.9"}},
+      {"loopback", [](testing::World& w) { w.set("MASTER_ADDR", "127.0.0.1"); }, "", {"127.0.0.1"}},
+      {"unresolvable", [](testing::World& w) { w.set("MASTER_ADDR", "nowhere"); }, "", {}},
       {"several nodes have it",
-       [](World& w) {
+       [](testing::World& w) {
          w.set("MASTER_ADDR", "172.17.0.1");
          for (std::size_t i = 0; i < 4; ++i) {
            w.node(i).links = links_from("docker0=172.17.0.1/16");
@@ -247,25 +250,25 @@ TEST_CASE("find_master: whose address it is") {
        "",
        {"172.17.0.1"}},
       {"loopback on the master itself, an address elsewhere",
-       [](World& w) {
-         World::change(w.node(0).names, [](std::vector<Resolution>& names) {
+       [](testing::World& w) {
+         testing::World::change(w.node(0).names, [](std::vector<Resolution>& names) {
            names.at(0).all = std::vector{addr("127.0.1.1")};
          });
        },
        "node0",
        {"127.0.1.1", mgmt(0)}},
       {"the nodes do not agree",
-       [](World& w) {
-         World::change(w.node(3).names, [](std::vector<Resolution>& names) {
+       [](testing::World& w) {
+         testing::World::change(w.node(3).names, [](std::vector<Resolution>& names) {
            names.at(0).all = std::vector{addr(mgmt(1))};
          });
        },
        "",
        {mgmt(0), mgmt(1)}},
       {"two addresses of one node",
-       [](World& w) {
+       [](testing::World& w) {
          for (std::size_t i = 0; i < 4; ++i) {
-           World::change(w.node(i).names, [](std::vector<Resolution>& names) {
+           testing::World::change(w.node(i).names, [](std::vector<Resolution>& names) {
              names.at(0).all = std::vector{addr(fast(0)), addr(mgmt(0))};
            });
          }
@@ -275,7 +278,7 @@ TEST_CASE("find_master: whose address it is") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
-    World world;
+    testing::World world;
     row.change(world);
     const auto master = rules::predict(world.cluster).master;
     REQUIRE(master.has_value());
@@ -287,7 +290,7 @@ TEST_CASE("find_master: whose address it is") {
 }
 
 TEST_CASE("find_master: only the nodes know it, or nobody") {
-  World world;
+  testing::World world;
   world.cluster.job.settings.clear();
   CHECK_FALSE(rules::predict(world.cluster).master.has_value());
   world.node(1).settings =

@@ -19,11 +19,11 @@ namespace {
 // eth1, for Gloo to eth0.
 struct Row {
   std::string name;
-  void (*change)(World&);
+  void (*change)(testing::World&);
   std::string expected;  // "*: A=b C=d" or "node0: ... ; node1: ..."; "" for nothing
 };
 
-void set_links(World& world, std::size_t node, const std::string& text) {
+void set_links(testing::World& world, std::size_t node, const std::string& text) {
   auto links = links_from(text);
   for (Link& link : links) {
     if (link.name == "docker0" || link.name == "br0") link.kind = LinkKind::bridge;
@@ -38,43 +38,43 @@ std::string numbered(std::string text, std::size_t node) {
   return text;
 }
 // '#' is 10 for node0, 11 for node1, ...
-void set_all_links(World& world, const std::string& text) {
+void set_all_links(testing::World& world, const std::string& text) {
   for (std::size_t i = 0; i < 4; ++i) set_links(world, i, numbered(text, i));
 }
-void forget_traffic(World& world) {
+void forget_traffic(testing::World& world) {
   for (PairFacts& pair : world.cluster.pairs) pair.dials.clear();
 }
-void fail_dials(World& world, Purpose purpose, Outcome outcome = Outcome::timed_out) {
+void fail_dials(testing::World& world, Purpose purpose, Outcome outcome = Outcome::timed_out) {
   for (PairFacts& pair : world.cluster.pairs) {
     for (Dial& dial : pair.dials) {
       if (dial.purpose == purpose) dial.outcome = outcome;
     }
   }
 }
-void only_gloo(World& world) {
+void only_gloo(testing::World& world) {
   world.cluster.job.nccl = Use::no;
   world.cluster.job.gloo = Use::yes;
 }
-void hostnames_are_loopback(World& world) {
+void hostnames_are_loopback(testing::World& world) {
   for (std::size_t i = 0; i < 4; ++i) {
-    World::change(world.node(i).names, [&](std::vector<Resolution>& names) {
+    testing::World::change(world.node(i).names, [&](std::vector<Resolution>& names) {
       names.at(i).all = std::vector{addr("127.0.1.1")};
     });
   }
 }
 
 const std::vector<Row> kNothing = {
-    {"healthy", [](World&) {}, ""},
+    {"healthy", [](testing::World&) {}, ""},
     {"automatic, no speed is known",
-     [](World& w) {
+     [](testing::World& w) {
        w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME");
        set_all_links(w, "lo=127.0.0.1/8 eth0=10.10.0.#/24 eth1=10.20.0.#/24");
      },
      ""},
     {"automatic, the fast link carries data too",
-     [](World& w) { w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME"); }, ""},
+     [](testing::World& w) { w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME"); }, ""},
     {"hardly faster",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "=eth0");
        for (std::size_t i = 0; i < 4; ++i) {
          w.change_link(i, "eth1", [](Link& link) { link.speed_mbps = 1'500; });
@@ -82,7 +82,7 @@ const std::vector<Row> kNothing = {
      },
      ""},
     {"routed, and those that were asked had an answer",
-     [](World& w) {
+     [](testing::World& w) {
        for (std::size_t i = 0; i < 4; ++i) {
          set_links(w, i, "lo=127.0.0.1/8 eth0=" + mgmt(i) + "/24 eth1=" + fast(i) + "/32");
        }
@@ -90,26 +90,26 @@ const std::vector<Row> kNothing = {
      },
      ""},
     {"only a subnet of BMCs is common",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        forget_traffic(w);
        set_all_links(w, "lo=127.0.0.1/8 usb0=169.254.3.#/24");
      },
      ""},
     {"RDMA carries the data, bootstrap is slow",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "=eth0");
        give_infiniband(w);
      },
      ""},
     {"routed /32 addresses, not tried",
-     [](World& w) {
+     [](testing::World& w) {
        w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME");
        set_all_links(w, "lo=127.0.0.1/8 eth0=10.10.0.#/32");
      },
      ""},
     {"routed subnets, all addresses answered",
-     [](World& w) {
+     [](testing::World& w) {
        w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME");
        for (std::size_t i = 0; i < 4; ++i) {
          set_links(w, i, "lo=127.0.0.1/8 eth1=" + fast(i) + "/32 mgmt0=" + mgmt(i) + "/24");
@@ -117,17 +117,17 @@ const std::vector<Row> kNothing = {
        w.cluster.job.settings["NCCL_SOCKET_IFNAME"] = {.value = "eth1"};
      },
      ""},
-    {"NCCL_COMM_ID decides, no name helps", [](World& w) { w.set("NCCL_COMM_ID", "127.0.0.1:1"); },
-     ""},
+    {"NCCL_COMM_ID decides, no name helps",
+     [](testing::World& w) { w.set("NCCL_COMM_ID", "127.0.0.1:1"); }, ""},
     {"all is dialled in vain",
-     [](World& w) {
+     [](testing::World& w) {
        for (const Purpose purpose : {Purpose::nccl_bootstrap, Purpose::nccl_data, Purpose::gloo}) {
          fail_dials(w, purpose);
        }
      },
      ""},
     {"the choice is right, test traffic is dropped, the other link was not tried",
-     [](World& w) {
+     [](testing::World& w) {
        fail_dials(w, Purpose::nccl_data);
        for (PairFacts& pair : w.cluster.pairs) {
          std::erase_if(pair.dials, [](const Dial& dial) { return dial.purpose == Purpose::gloo; });
@@ -135,59 +135,60 @@ const std::vector<Row> kNothing = {
      },
      ""},
     {"only one node was seen",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "eth9");
        for (std::size_t i = 1; i < 4; ++i) w.node(i).links = Unknown{};
      },
      ""},
     {"the job uses neither",
-     [](World& w) {
+     [](testing::World& w) {
        w.cluster.job.nccl = Use::no;
        w.set("NCCL_SOCKET_IFNAME", "eth9");
      },
      ""},
     {"only the job's shell knows what is set",
-     [](World& w) {
+     [](testing::World& w) {
        w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME");
        w.cluster.job.unresolved["NCCL_SOCKET_IFNAME"] = {.value = "$(pick)"};
      },
      ""},
     {"all nodes are one and the same",
-     [](World& w) {
+     [](testing::World& w) {
        for (std::size_t i = 1; i < 4; ++i) w.node(i).links = healthy_links(0);
        forget_traffic(w);
      },
      ""},
-    {"MASTER_PORT alone does not answer", [](World& w) { fail_dials(w, Purpose::master); }, ""},
+    {"MASTER_PORT alone does not answer", [](testing::World& w) { fail_dials(w, Purpose::master); },
+     ""},
 };
 
 const std::vector<Row> kOneList = {
-    {"^docker0 leads to lo", [](World& w) { w.set("NCCL_SOCKET_IFNAME", "^docker0"); },
+    {"^docker0 leads to lo", [](testing::World& w) { w.set("NCCL_SOCKET_IFNAME", "^docker0"); },
      "*: NCCL_SOCKET_IFNAME==eth1"},
-    {"a name that nobody has", [](World& w) { w.set("NCCL_SOCKET_IFNAME", "ens9"); },
+    {"a name that nobody has", [](testing::World& w) { w.set("NCCL_SOCKET_IFNAME", "ens9"); },
      "*: NCCL_SOCKET_IFNAME==eth1"},
-    {"the slow link by name", [](World& w) { w.set("NCCL_SOCKET_IFNAME", "=eth0"); },
+    {"the slow link by name", [](testing::World& w) { w.set("NCCL_SOCKET_IFNAME", "=eth0"); },
      "*: NCCL_SOCKET_IFNAME==eth1"},
     {"docker0 with one address everywhere",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "docker0");
        set_all_links(w, "lo=127.0.0.1/8 docker0=172.17.0.1/16 eth1=10.20.0.#/24");
      },
      "*: NCCL_SOCKET_IFNAME==eth1"},
     {"a prefix takes one too many",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "eth1");
        set_all_links(w, "lo=127.0.0.1/8 eth1=10.20.0.#/24 eth10=172.20.#.1/24");
      },
      "*: NCCL_SOCKET_IFNAME==eth1"},
     {"link-local joins the data",
-     [](World& w) {
+     [](testing::World& w) {
        w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME");
        set_all_links(w, "lo=127.0.0.1/8 eth0=fe80::#/64 eth1=10.20.0.#/24");
      },
      "*: NCCL_SOCKET_IFNAME==eth1"},
     {"other names on other nodes",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "^docker0");
        set_links(w, 0, "lo=127.0.0.1/8 ens5=10.20.0.10/24");
        for (std::size_t i = 1; i < 4; ++i) {
@@ -196,21 +197,21 @@ const std::vector<Row> kOneList = {
      },
      "*: NCCL_SOCKET_IFNAME==ens5,eth1"},
     {"the fast link was dialled in vain",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        fail_dials(w, Purpose::nccl_data);
      },
      "*: NCCL_SOCKET_IFNAME==eth0"},
     {"the fast link was dialled in vain in one direction only",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        w.pair(2, 1).dials.at(1).outcome = Outcome::refused;
      },
      "*: NCCL_SOCKET_IFNAME==eth0"},
     {"test traffic to the choice is dropped, the other link answers",
-     [](World& w) { fail_dials(w, Purpose::nccl_data); }, "*: NCCL_SOCKET_IFNAME==eth0"},
+     [](testing::World& w) { fail_dials(w, Purpose::nccl_data); }, "*: NCCL_SOCKET_IFNAME==eth0"},
     {"no common subnet, but all answered",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        for (std::size_t i = 0; i < 4; ++i) {
          set_links(w, i, "lo=127.0.0.1/8 eth1=" + fast(i) + "/32");
@@ -218,31 +219,31 @@ const std::vector<Row> kOneList = {
      },
      "*: NCCL_SOCKET_IFNAME==eth1"},
     {"the fast link is down on one node",
-     [](World& w) { w.change_link(2, "eth1", [](Link& link) { link.running = false; }); },
+     [](testing::World& w) { w.change_link(2, "eth1", [](Link& link) { link.running = false; }); },
      "*: NCCL_SOCKET_IFNAME==eth0"},
     {"two nodes have one address",
-     [](World& w) {
+     [](testing::World& w) {
        w.change_link(2, "eth1", [](Link& link) {
          link.addresses.push_back({.address = addr(fast(1)), .prefix = 24, .label = "eth1"});
        });
      },
      "*: NCCL_SOCKET_IFNAME==eth0"},
     {"NICs before tunnels, whatever their speed",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        forget_traffic(w);
        set_all_links(w, "lo=127.0.0.1/8 tun0=10.8.0.#/24 eth7=10.70.0.#/24");
      },
      "*: NCCL_SOCKET_IFNAME==eth7"},
     {"no speed is known: the master's link",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        forget_traffic(w);
        set_all_links(w, "lo=127.0.0.1/8 eth5=10.50.0.#/24 eth6=10.10.0.#/24");
      },
      "*: NCCL_SOCKET_IFNAME==eth6"},
     {"IPv6 is wanted",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        w.set("NCCL_SOCKET_FAMILY", "AF_INET6");
        forget_traffic(w);
@@ -250,14 +251,14 @@ const std::vector<Row> kOneList = {
      },
      "*: NCCL_SOCKET_IFNAME==eth1"},
     {"one node was not seen",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        w.node(3).reached = false;
        w.node(3).links = Unknown{};
      },
      "*: NCCL_SOCKET_IFNAME==eth1"},
     {"the version is not known",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        for (std::size_t i = 0; i < 4; ++i) w.node(i).nccl_library = Unknown{};
      },
@@ -266,26 +267,26 @@ const std::vector<Row> kOneList = {
 
 const std::vector<Row> kGloo = {
     {"Gloo on Debian's line, data",
-     [](World& w) {
+     [](testing::World& w) {
        only_gloo(w);
        hostnames_are_loopback(w);
      },
      "*: GLOO_SOCKET_IFNAME=eth1"},
     {"both libraries",
-     [](World& w) {
+     [](testing::World& w) {
        w.cluster.job.gloo = Use::maybe;
        w.set("NCCL_SOCKET_IFNAME", "lo");
        hostnames_are_loopback(w);
      },
      "*: GLOO_SOCKET_IFNAME=eth1 NCCL_SOCKET_IFNAME==eth1"},
     {"a Gloo name that nobody has",
-     [](World& w) {
+     [](testing::World& w) {
        only_gloo(w);
        w.set("GLOO_SOCKET_IFNAME", "ib7");
      },
      "*: GLOO_SOCKET_IFNAME=eth1"},
     {"Gloo takes no list: a value for each node",
-     [](World& w) {
+     [](testing::World& w) {
        only_gloo(w);
        w.set("GLOO_SOCKET_IFNAME", "lo");
        forget_traffic(w);
@@ -297,7 +298,7 @@ const std::vector<Row> kGloo = {
      "node0: GLOO_SOCKET_IFNAME=ens5; node1: GLOO_SOCKET_IFNAME=eth1; node2: "
      "GLOO_SOCKET_IFNAME=eth1; node3: GLOO_SOCKET_IFNAME=eth1"},
     {"one name means two links: a value for each node",
-     [](World& w) {
+     [](testing::World& w) {
        w.set("NCCL_SOCKET_IFNAME", "lo");
        forget_traffic(w);
        set_links(w, 0, "lo=127.0.0.1/8 eth0=10.20.0.10/24 eth1=10.91.0.1/24");
@@ -331,7 +332,7 @@ std::string words(const Recommended& recommended) {
 void check_rows(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     CAPTURE(row.name);
-    World world;
+    testing::World world;
     row.change(world);
     const auto recommended = rules::recommend(world.cluster, predictions_of(world.cluster));
     CHECK(words(recommended) == row.expected);
@@ -352,7 +353,7 @@ TEST_CASE("recommend: Gloo, and a value for each node") {
 }
 
 TEST_CASE("recommend: a node alone needs a name that it has") {
-  World world;
+  testing::World world;
   world.cluster = healthy_cluster(1);
   CHECK(words(rules::recommend(world.cluster, predictions_of(world.cluster))).empty());
   world.set("NCCL_SOCKET_IFNAME", "=eth0");
@@ -363,7 +364,7 @@ TEST_CASE("recommend: a node alone needs a name that it has") {
 }
 
 TEST_CASE("recommend: says why, and what it knows") {
-  World world;
+  testing::World world;
   world.set("NCCL_SOCKET_IFNAME", "^docker0");
   auto recommended = rules::recommend(world.cluster, predictions_of(world.cluster));
   CHECK(recommended.reasons.at("NCCL_SOCKET_IFNAME") ==
@@ -377,7 +378,7 @@ TEST_CASE("recommend: says why, and what it knows") {
 }
 
 TEST_CASE("recommend: a reason for each variable") {
-  World world;
+  testing::World world;
   world.cluster.job.gloo = Use::yes;
   world.set("NCCL_SOCKET_IFNAME", "^docker0");
   world.set("GLOO_SOCKET_IFNAME", "ens9");
