@@ -20,6 +20,7 @@ const std::vector<Request> kRequests = {
     PathRequest{.targets = {{.source = addr("10.0.0.1"), .udp_port = 9}}, .timeout_ms = 5},
     ReportRequest{.id = "a"},
     DuplicateRequest{.choices = {{"eth0", addr("10.0.0.1")}}},
+    RdmaRequest{.id = "a", .device = "mlx5_0", .sizes = {64}, .other = RdmaEnd{.queue_pair = 7}},
 };
 
 const std::vector<Answer> kAnswers = {
@@ -30,6 +31,7 @@ const std::vector<Answer> kAnswers = {
         .paths = {{.source = addr("10.0.0.1"), .destination = addr("10.0.0.2"), .rtt_ms = 0.25}}},
     ReportAnswer{.syns = {{.source = addr("10.0.0.2"), .port = 7, .interface = "eth0"}}},
     DuplicateAnswer{.duplicates = Unknown{Why::denied, "not root"}},
+    RdmaAnswer{.end = {.queue_pair = 7, .lid = 3}, .messages = {{.bytes = 64, .arrived = true}}},
 };
 
 }  // namespace
