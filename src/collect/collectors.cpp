@@ -30,6 +30,7 @@ constexpr std::array kCollectors = {
     Collector{"nccl_library", collect_nccl_library, give_up<&NodeFacts::nccl_library>},
     Collector{"pci", collect_pci, give_up<&NodeFacts::pci>},
     Collector{"gpu", collect_gpu, give_up<&NodeFacts::gpu>},
+    Collector{"nvml", collect_nvml, give_up<&NodeFacts::nvml>},
     Collector{"kernel_log", collect_kernel_log, give_up<&NodeFacts::kernel_log>},
     Collector{"rdma", collect_rdma, give_up<&NodeFacts::rdma>},
     Collector{"firewall", collect_firewall, give_up<&NodeFacts::firewall>},

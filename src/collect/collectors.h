@@ -29,6 +29,7 @@ void collect_nccl_library(machine::Machine& machine,
 void collect_pci(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_gpu(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_kernel_log(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_nvml(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_rdma(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 
 }  // namespace distdoctor::collect

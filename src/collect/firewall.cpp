@@ -4,6 +4,7 @@
 #include "collect/filter_text.h"
 #include "collect/iptables_rules.h"
 #include "collect/nft_rules.h"
+#include "collect/patience.h"
 
 #include <algorithm>
 #include <array>
@@ -22,12 +23,6 @@ using Chains = std::vector<FilterChain>;
 
 constexpr std::size_t kMostOutput = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kPatience{4000};
-constexpr std::chrono::milliseconds kToFinish{500};  // of the collector's own time: to send it
-
-Deadline end_of(const CollectRequest& request) {
-  const std::chrono::milliseconds within(request.within_ms);
-  return Deadline::after(within <= kToFinish ? kPatience : std::min(kPatience, within - kToFinish));
-}
 
 class Reading {
  public:
@@ -168,7 +163,7 @@ void collect_firewall(machine::Machine& machine, const CollectRequest& request, 
     node.firewall = Unknown{Why::denied, "the rules of a packet filter are shown to root only"};
     return;
   }
-  node.firewall = Reading(machine, end_of(request)).read();
+  node.firewall = Reading(machine, end_of(request, kPatience)).read();
 }
 
 }  // namespace distdoctor::collect

@@ -1,5 +1,6 @@
 #include "support/gpu_machines.h"
 
+#include "support/nvml_answers.h"
 #include "support/rdma_machines.h"
 
 #include <fmt/format.h>
@@ -149,6 +150,7 @@ void add_fake_nvidia_gpu(CapturedMachine& captured,
 }
 
 CapturedMachine fake_hgx_h100() {
+  NvmlShape nvml{.fabric = true, .nvlinks = 18, .nvlinks_active = 18, .near_path = "NV18"};
   auto captured = computer("hgx");
   add_fake_nvidia_driver(captured, "550.54.15", true);
   add_peermem(captured);
@@ -164,11 +166,23 @@ CapturedMachine fake_hgx_h100() {
                             .width = 2,
                             .max_width = 2});
   }
+  for (int i = 0; i < 8; ++i) {
+    nvml.addresses.push_back(fmt::format("0000:{:02x}:00.0", 0x13 + 0x10 * i));
+  }
+  answer_nvml(captured, fake_nvml(nvml));
   return captured;
 }
 
 CapturedMachine fake_a100_pcie() {
   auto captured = computer("a100");
+  // Without bridges between the cards its twelve NVLinks lead nowhere.
+  NvmlShape nvml{.name = "NVIDIA A100 80GB PCIe",
+                 .capability = "8.0",
+                 .driver = "535.183.01",
+                 .cuda = "12.2",
+                 .nvlinks = 12,
+                 .far_p2p = "chipset not supported",
+                 .halves = 2};
   add_fake_nvidia_driver(captured, "535.183.01", false);
   add_peermem(captured);
   for (int i = 0; i < 4; ++i) {
@@ -187,7 +201,9 @@ CapturedMachine fake_a100_pcie() {
                             .group = 10 + i});
     add_iommu_group(captured, 10 + i, "identity");
     add_fake_nvidia_gpu(captured, gpu, i, "NVIDIA A100 80GB PCIe");
+    nvml.addresses.push_back(gpu);
   }
+  answer_nvml(captured, fake_nvml(nvml));
   add_fake_pci(captured,
                bridge("pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:02.0", fake_config(0)));
   add_fake_pci(captured, infiniband_card(
@@ -200,6 +216,12 @@ CapturedMachine fake_a100_pcie() {
 CapturedMachine fake_cloud_vm() {
   auto captured = computer("vm");
   be_a_guest(captured);
+  NvmlShape nvml{.name = "NVIDIA A100-SXM4-40GB",
+                 .capability = "8.0",
+                 .driver = "550.90.07",
+                 .nvlinks = 12,
+                 .nvlinks_active = 12,
+                 .near_path = "NV12"};
   add_fake_nvidia_driver(captured, "550.90.07", true);
   for (int i = 0; i < 8; ++i) {
     const auto gpu = fmt::format("0000:{:02x}:1c.0", 0x10 + 0x10 * (i / 2) + i % 2);
@@ -210,7 +232,9 @@ CapturedMachine fake_cloud_vm() {
                             .speed = "Unknown",
                             .numa = i / 4});
     add_fake_nvidia_gpu(captured, gpu, i, "NVIDIA A100-SXM4-40GB");
+    nvml.addresses.push_back(gpu);
   }
+  answer_nvml(captured, fake_nvml(nvml));
   add_fake_pci(captured, {.path = "pci0000:00/0000:00:05.0",
                           .vendor = "0x1d0f",
                           .device = "0xec20",
@@ -222,8 +246,23 @@ CapturedMachine fake_cloud_vm() {
   return captured;
 }
 
+namespace {
+
+NvmlShape geforce() {
+  return {.name = "NVIDIA GeForce RTX 4090",
+          .capability = "8.9",
+          .driver = "550.120",
+          .data_center = false,
+          .halves = 1};
+}
+
+}  // namespace
+
 CapturedMachine fake_desktop() {
   auto captured = computer("desk");
+  auto nvml = geforce();
+  nvml.addresses = {"0000:01:00.0"};
+  answer_nvml(captured, fake_nvml(nvml));
   add_fake_nvidia_driver(captured, "550.120", false);
   const auto root = std::string("pci0000:00/0000:00:01.0");
   add_fake_pci(captured, bridge(root, fake_config()));
@@ -244,6 +283,28 @@ CapturedMachine fake_desktop() {
                           .max_width = 0,
                           .speed = "Unknown",
                           .numa = -1});
+  return captured;
+}
+
+CapturedMachine fake_two_rtx() {
+  auto captured = computer("rtx");
+  add_fake_nvidia_driver(captured, "550.120", false);
+  auto nvml = geforce();
+  nvml.far_p2p = "chipset not supported";
+  nvml.far_path = "PHB";
+  for (int i = 0; i < 2; ++i) {
+    const auto root = fmt::format("pci0000:00/0000:00:0{}.0", i + 1);
+    const auto gpu = fmt::format("0000:0{}:00.0", i + 1);
+    add_fake_pci(captured, bridge(root, fake_config(0)));
+    add_fake_pci(captured, {.path = fmt::format("{}/{}", root, gpu),
+                            .device = "0x2684",
+                            .device_class = "0x030000",
+                            .speed = "16.0 GT/s PCIe",
+                            .numa = -1});
+    add_fake_nvidia_gpu(captured, gpu, i, "NVIDIA GeForce RTX 4090");
+    nvml.addresses.push_back(gpu);
+  }
+  answer_nvml(captured, fake_nvml(nvml));
   return captured;
 }
 

@@ -46,6 +46,8 @@ machine::CapturedMachine fake_a100_pcie();
 machine::CapturedMachine fake_cloud_vm();
 // One idle GeForce RTX 4090: its link has gone down to 2.5 GT/s.
 machine::CapturedMachine fake_desktop();
+// Two GeForce RTX 4090 side by side: no NVLink, and a driver that denies access between them.
+machine::CapturedMachine fake_two_rtx();
 // Eight MI300X in one xGMI hive: AMD's documentation of KFD's topology folder.
 machine::CapturedMachine fake_mi300x();
 // The HGX machine from inside a container with all GPUs: no kernel log, 64 bytes of config space.

@@ -13,6 +13,7 @@ struct Verb {
   int (*run)(Arguments arguments);
 };
 
-int about(Arguments arguments);  // {"version": "0.1.0"}
+int about(Arguments arguments);       // {"version": "0.1.0"}
+int nvml_facts(Arguments arguments);  // Nvml of facts/nvml.h
 
 }  // namespace distdoctor::vendor

@@ -26,6 +26,7 @@ void look(const CapturedMachine& captured, NodeFacts& node) {
   const auto machine = machine::Machine::captured(captured);
   collect_pci(*machine, {}, node);
   collect_gpu(*machine, {}, node);
+  collect_nvml(*machine, {}, node);
   collect_kernel_log(*machine, {}, node);
   collect_devices(*machine, {}, node);
   collect_rdma(*machine, {}, node);
@@ -62,10 +63,11 @@ struct Healthy {
 };
 
 const std::vector<Healthy> kHealthy = {
-    {"HGX H100", fake_hgx_h100}, {"four A100 PCIe", fake_a100_pcie},
-    {"cloud VM", fake_cloud_vm}, {"desktop", fake_desktop},
-    {"MI300X", fake_mi300x},     {"docker", fake_docker},
-    {"WSL", fake_wsl},           {"without GPU", fake_without_gpu},
+    {"HGX H100", fake_hgx_h100},       {"four A100 PCIe", fake_a100_pcie},
+    {"cloud VM", fake_cloud_vm},       {"desktop", fake_desktop},
+    {"two RTX 4090", fake_two_rtx},    {"MI300X", fake_mi300x},
+    {"docker", fake_docker},           {"WSL", fake_wsl},
+    {"without GPU", fake_without_gpu},
 };
 
 struct Fault {
@@ -188,18 +190,19 @@ TEST_CASE("a machine that was written down shows the same devices") {
     const auto original = machine::Machine::captured(row.machine());
     capture::Recorder recorder(*original);
     NodeFacts before;
-    for (const auto collect : {collect_pci, collect_gpu, collect_kernel_log}) {
+    for (const auto collect : {collect_pci, collect_gpu, collect_nvml, collect_kernel_log}) {
       collect(recorder.machine(), {}, before);
     }
     const auto again = capture::read(capture::write(recorder.notes()), "node.json");
     REQUIRE(again.has_value());
     const auto machine = machine::Machine::captured(*again);
     NodeFacts after;
-    for (const auto collect : {collect_pci, collect_gpu, collect_kernel_log}) {
+    for (const auto collect : {collect_pci, collect_gpu, collect_nvml, collect_kernel_log}) {
       collect(*machine, {}, after);
     }
     CHECK(after.pci == before.pci);
     CHECK(after.gpu == before.gpu);
+    CHECK(after.nvml == before.nvml);
     CHECK(after.kernel_log.known() == before.kernel_log.known());
   }
 }
