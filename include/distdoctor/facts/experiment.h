@@ -49,7 +49,7 @@ struct EnumNames<RunOutcome> {
 // A rank's place: which GPU of which node (of the CPU backend: which process).
 struct RunPlace {
   std::string node = {};
-  int device = 0;
+  int device = 0;  // of an isolation -1: the whole node
   auto operator<=>(const RunPlace&) const = default;
 };
 
@@ -80,6 +80,7 @@ struct Experiment {
   RunBackend backend = RunBackend::nccl;
   // On top of the job's own; an empty value unsets.
   std::map<std::string, std::string> switches = {};
+  std::vector<std::int64_t> sizes = {};  // bytes to reduce, in order
   std::vector<RankRun> ranks = {};
   RunOutcome outcome = RunOutcome::not_run;  // the worst of its ranks
   // Switches that the ranks' own logs do not show in force: the run proves nothing of them.
@@ -106,15 +107,19 @@ enum class Layer : std::uint8_t {
   hca,
   node,
   gpu,
-  link,  // between two places
-  setup  // nothing could run: libraries, driver, bootstrap
+  link,      // between two places
+  setup,     // nothing could run: libraries, driver, bootstrap
+  rail,      // between HCAs of different rails
+  streams,   // too few TCP connections for the wire
+  settings,  // the job's own switches
+  straggler  // a place whose own part takes longer than the others'
 };
 template <>
 struct EnumNames<Layer> {
   static constexpr std::string_view values[] = {
-      "none", "P2P",   "SHM", "NVLS",  "GDR",       "IB",       "plugin",
-      "net",  "CUMEM", "PXN", "tuner", "algorithm", "protocol", "interface",
-      "HCA",  "node",  "GPU", "link",  "setup"};
+      "none",  "P2P",  "SHM",   "NVLS",      "GDR",      "IB",        "plugin",   "net",
+      "CUMEM", "PXN",  "tuner", "algorithm", "protocol", "interface", "HCA",      "node",
+      "GPU",   "link", "setup", "rail",      "streams",  "settings",  "straggler"};
 };
 
 enum class Ailment : std::uint8_t { fails, hangs, corrupts, slow };
@@ -128,12 +133,16 @@ struct Isolation {
   Layer layer = Layer::none;
   Ailment ailment = Ailment::fails;
   std::vector<RunPlace> places = {};    // empty: everywhere; two of Layer::link are its ends
-  std::vector<std::string> names = {};  // of the interfaces or HCAs that are meant
+  std::vector<std::string> names = {};  // of the interfaces, HCAs or variables that are meant
   std::map<std::string, std::string> workaround = {};  // the switches with which it works
-  std::vector<int> proof = {};  // numbers of experiments: first the sick one, then the sound one
+  // Numbers of experiments: first the sick one, then the sound one; of Layer::setup and
+  // Layer::none, which have no sound one, the sick ones.
+  std::vector<int> proof = {};
   bool flaky = false;           // the same run went both ways
   double bus_gb_per_s = 0;      // of the sick run at its largest size, and
   double other_gb_per_s = 0;    // of the sound one; 0: it has none
+  double allowed_gb_per_s = 0;  // what the links allow, as far as known; else 0
+  std::string limit = {};       // the link that sets that limit: "one NIC of 100 Gb/s per node"
   bool operator==(const Isolation&) const = default;
 };
 
@@ -166,6 +175,7 @@ void fields(V& v, T& x) {
   v("what", x.what);
   v("backend", x.backend);
   v("switches", x.switches);
+  v("sizes", x.sizes);
   v("ranks", x.ranks);
   v("outcome", x.outcome);
   v("unheeded", x.unheeded);
@@ -182,6 +192,8 @@ void fields(V& v, T& x) {
   v("flaky", x.flaky);
   v("bus_gb_per_s", x.bus_gb_per_s);
   v("other_gb_per_s", x.other_gb_per_s);
+  v("allowed_gb_per_s", x.allowed_gb_per_s);
+  v("limit", x.limit);
 }
 
 }  // namespace distdoctor
