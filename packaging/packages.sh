@@ -5,7 +5,7 @@
 packages_of() {
   case $1 in
     build) echo g++ cmake ninja-build pkg-config libfmt-dev libcli11-dev libtomlplusplus-dev \
-      nlohmann-json3-dev libnl-3-dev libnl-route-3-dev libnl-idiag-3-dev ;;
+      nlohmann-json3-dev libnl-3-dev libnl-route-3-dev libnl-idiag-3-dev libgloo-dev ;;
     unit) echo doctest-dev iproute2 procps ethtool nftables iptables python3 python3-jsonschema ;;
     cli) echo binutils python3 python3-jsonschema ;;
     lab) echo iproute2 iputils-ping iputils-arping procps ethtool openssh-server openssh-client \

@@ -4,6 +4,7 @@
 #include <distdoctor/address.h>
 #include <distdoctor/enum_names.h>
 #include <distdoctor/facts.h>
+#include <distdoctor/worker_line.h>
 
 #include <cstdint>
 #include <optional>
@@ -152,20 +153,47 @@ struct RdmaAnswer {
   bool operator==(const RdmaAnswer&) const = default;
 };
 
+// Ranks of a tiny all-reduce, each a process of its own. The first request of an id starts them; a
+// rank then runs until it publishes something, or to its end. While any rank of the job waits, all
+// that was published goes to every node in the next request.
+struct RunRequest {
+  std::string id = {};
+  RunBackend backend = RunBackend::nccl;
+  std::vector<WorkerJob> jobs = {};    // this node's ranks; of the first request only
+  std::vector<WorkerBlob> blobs = {};  // of all ranks; of later requests
+  bool over = false;                   // end what is left of them: another rank is gone
+  int stage_ms = 0;                    // how long a rank may take from one line to the next
+  bool operator==(const RunRequest&) const = default;
+};
+// Those lines of a rank's own log that show switches, transports, interfaces and warnings.
+struct WorkerLog {
+  int rank = 0;
+  std::vector<std::string> lines = {};
+  bool operator==(const WorkerLog&) const = default;
+};
+struct RunAnswer {
+  std::vector<WorkerBlob> blobs = {};  // of the ranks that wait
+  std::vector<RankRun> ranks = {};     // of those that have ended since the last answer
+  std::vector<WorkerLog> logs = {};
+  bool operator==(const RunAnswer&) const = default;
+};
+
 using Request = std::variant<CollectRequest,
                              ListenRequest,
                              DialRequest,
                              PathRequest,
                              ReportRequest,
                              DuplicateRequest,
-                             RdmaRequest>;
+                             RdmaRequest,
+                             RunRequest>;
 using Answer = std::variant<NodeFacts,
                             ListenAnswer,
                             DialAnswer,
                             PathAnswer,
                             ReportAnswer,
                             DuplicateAnswer,
-                            RdmaAnswer>;
+                            RdmaAnswer,
+                            RunAnswer>;
 
 template <class V, Is<CollectRequest> T>
 void fields(V& v, T& x) {
@@ -286,6 +314,26 @@ void fields(V& v, T& x) {
   v("error", x.error);
   v("error_code", x.error_code);
   v("messages", x.messages);
+}
+template <class V, Is<RunRequest> T>
+void fields(V& v, T& x) {
+  v("id", x.id);
+  v("backend", x.backend);
+  v("jobs", x.jobs);
+  v("blobs", x.blobs);
+  v("over", x.over);
+  v("stage_ms", x.stage_ms);
+}
+template <class V, Is<WorkerLog> T>
+void fields(V& v, T& x) {
+  v("rank", x.rank);
+  v("lines", x.lines);
+}
+template <class V, Is<RunAnswer> T>
+void fields(V& v, T& x) {
+  v("blobs", x.blobs);
+  v("ranks", x.ranks);
+  v("logs", x.logs);
 }
 
 }  // namespace distdoctor

@@ -6,6 +6,7 @@
 namespace distdoctor::cli {
 
 int check(const Options& options);
+int bisect(const Options& options);
 int facts(const Options& options);
 int env(const Options& options);
 int explain(const Options& options);

@@ -26,6 +26,7 @@ namespace distdoctor::cli {
 namespace {
 
 constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;
+constexpr std::uint64_t kMostReduced = std::uint64_t{4} << 30;
 
 // As typed, before anything is checked or read.
 struct Raw {
@@ -37,16 +38,21 @@ struct Raw {
   std::string format = "text";
   std::string fail_on = "blocker";
   std::string timeout = "5s";
-  std::string budget = "60s";
+  std::optional<std::string> budget = {};  // "60s"; bisect: "5m"
   std::vector<std::string> env;
   std::vector<std::string> only;
   std::vector<std::string> skip;
   std::string pid = {};
   bool no_probe = false;
+  exam::Bisection bisection = {};
+  std::string layers = {};
+  std::string sizes = {};
+  std::string stage = "15s";
+  std::string collective_backend = {};
   std::vector<std::string> command;  // behind --
 };
 
-void add_job_options(CLI::App& app, Raw& raw, Options& options) {
+void add_node_options(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--peers", raw.peers, "Nodes of the job: node[0-3],login1 or @FILE")
       ->type_name("HOSTLIST");
   app.add_option("--launch", raw.launch,
@@ -58,8 +64,6 @@ void add_job_options(CLI::App& app, Raw& raw, Options& options) {
       ->type_name("K=V|FILE")
       ->expected(1)
       ->take_all();
-  app.add_option("--backend", raw.backend, "What the job's process group uses: nccl or gloo")
-      ->check(CLI::IsMember({"nccl", "gloo"}));
   app.add_option("--pid", raw.pid,
                  "Look from inside this process's namespaces; auto: on each node, those of its "
                  "training process")
@@ -67,11 +71,16 @@ void add_job_options(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--facts", options.facts_files, "Judge recorded facts instead of machines")
       ->type_name("FILE");
   app.add_option("--timeout", raw.timeout, "For one operation")->capture_default_str();
-  app.add_option("--budget", raw.budget, "For the whole run")->capture_default_str();
+  app.add_option("--budget", raw.budget, "For the whole run (60s; bisect 5m)");
+}
+
+void add_job_options(CLI::App& app, Raw& raw, Options& options) {
+  add_node_options(app, raw, options);
+  app.add_option("--backend", raw.backend, "What the job's process group uses: nccl or gloo")
+      ->check(CLI::IsMember({"nccl", "gloo"}));
 }
 
 void add_judging_options(CLI::App& app, Raw& raw, Options& options) {
-  app.add_option("--only", raw.only, "Only these areas, checks or codes")->delimiter(',');
   app.add_option("--skip", raw.skip, "Not these areas, checks or codes")->delimiter(',');
   app.add_option("--fail-on", raw.fail_on, "What makes the exit code 1")
       ->check(CLI::IsMember({"blocker", "degraded", "unknown"}))
@@ -86,10 +95,27 @@ void add_judging_options(CLI::App& app, Raw& raw, Options& options) {
   app.add_flag("--no-probe", raw.no_probe, "Send no test traffic");
 }
 
+void add_bisect_options(CLI::App& app, Raw& raw) {
+  app.add_option("--backend", raw.collective_backend, "What to run: nccl or gloo (on the CPU)")
+      ->check(CLI::IsMember({"nccl", "gloo"}));
+  app.add_option("--ranks", raw.bisection.ranks_per_node, "On each node; one a GPU otherwise")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--max-runs", raw.bisection.max_runs, "At most so many runs")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--only", raw.layers, "Only the switches of these layers: p2p,shm,net,...");
+  app.add_option("--sizes", raw.sizes, "Of the all-reduces: 8,64k,4M,256M");
+  app.add_option("--nccl", raw.bisection.nccl_library, "The libnccl.so.2 to run, not the job's")
+      ->type_name("FILE");
+  app.add_option("--stage-timeout", raw.stage, "For one step of a rank")->capture_default_str();
+  app.add_flag("--force", raw.bisection.force, "Although a job runs there");
+}
+
 constexpr const char* kFooter =
     "distdoctor reads. Beyond that it binds test listeners, sends bounded test traffic between "
     "the\n"
-    "named peers, and nothing else; it removes all that it made, also when it is killed.\n"
+    "named peers, runs tiny all-reduces in processes of its own where `bisect` asks for it, and\n"
+    "nothing else; it removes all that it made, also when it is killed.\n"
     "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 could not tell, 70 our own bug.";
 
 void describe(CLI::App& app, Raw& raw, Options& options) {
@@ -98,7 +124,13 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
   app.footer(kFooter);
   CLI::App* check = app.add_subcommand("check", "Find what keeps a job from starting");
   add_job_options(*check, raw, options);
+  check->add_option("--only", raw.only, "Only these areas, checks or codes")->delimiter(',');
   add_judging_options(*check, raw, options);
+  CLI::App* bisect = app.add_subcommand(
+      "bisect", "Run tiny all-reduces, to find which layer is broken or slow, and where");
+  add_node_options(*bisect, raw, options);
+  add_judging_options(*bisect, raw, options);
+  add_bisect_options(*bisect, raw);
   CLI::App* facts = app.add_subcommand("facts", "Print what is seen on each node, as JSON");
   add_job_options(*facts, raw, options);
   CLI::Option* root = facts->add_option("--root", options.root, "Read a captured machine instead");
@@ -203,7 +235,8 @@ Result<void> take_pid(const std::string& text, Options& options) {
 
 Result<void> take_job(const Raw& raw, Options& options) {
   DD_TRY(options.exam.timeout, parse_duration(raw.timeout));
-  DD_TRY(options.exam.budget, parse_duration(raw.budget));
+  const char* const usual = options.command == "bisect" ? "5m" : "60s";
+  DD_TRY(options.exam.budget, parse_duration(raw.budget.value_or(usual)));
   options.by = Deadline::after(options.exam.budget);
   if (raw.peers && raw.peers->empty()) return failure("read --peers ''", "it names no node");
   DD_TRY(options.exam.peers, read_peers(raw.peers.value_or(""), options.by));
@@ -232,9 +265,41 @@ Result<void> take_judging(const Raw& raw, Options& options) {
   return {};
 }
 
+Result<std::vector<std::int64_t>> read_sizes(const std::string& text) {
+  std::vector<std::int64_t> sizes;
+  for (const auto word : split(text, ',')) {
+    DD_TRY(const auto bytes, parse_bytes(word));
+    if (bytes < 8 || bytes > kMostReduced) {
+      return failure("read --sizes '" + text + "'", "each is from 8 bytes to 4 GiB");
+    }
+    sizes.push_back(static_cast<std::int64_t>(bytes));
+  }
+  std::ranges::sort(sizes);
+  return sizes;
+}
+
+Result<void> take_bisection(const Raw& raw, Options& options) {
+  exam::Bisection wanted = raw.bisection;
+  DD_TRY(wanted.stage, parse_duration(raw.stage));
+  if (!raw.sizes.empty()) {
+    DD_TRY(wanted.sizes, read_sizes(raw.sizes));
+  }
+  if (!raw.layers.empty()) {
+    DD_TRY(wanted.only, exam::read_layers(raw.layers));
+  }
+  if (!raw.collective_backend.empty()) {
+    wanted.backend = raw.collective_backend == "gloo" ? RunBackend::gloo : RunBackend::nccl;
+  }
+  options.exam.bisection = std::move(wanted);
+  return {};
+}
+
 Result<void> take(const Raw& raw, Options& options) {
   if (options.command == "explain" || options.command == "list") return {};
   DD_TRY(take_job(raw, options));
+  if (options.command == "bisect") {
+    DD_TRY(take_bisection(raw, options));
+  }
   return take_judging(raw, options);
 }
 

@@ -21,11 +21,16 @@ std::vector<GapRow> gap_rows(const std::vector<MergedGap>& gaps) {
 
 }  // namespace
 
-std::string write_report(std::string_view command, const Diagnosis& diagnosis, double elapsed_s) {
-  return indented(write_json(ReportShape{.command = std::string(command),
-                                         .elapsed_s = elapsed_s,
-                                         .diagnosis = diagnosis,
-                                         .gaps = gap_rows(diagnosis.gaps)}));
+std::string write_report(std::string_view command,
+                         const Diagnosis& diagnosis,
+                         double elapsed_s,
+                         const std::vector<Experiment>& experiments) {
+  ReportShape report{.command = std::string(command),
+                     .elapsed_s = elapsed_s,
+                     .diagnosis = diagnosis,
+                     .gaps = gap_rows(diagnosis.gaps)};
+  if (!experiments.empty()) report.experiments.value = experiments;
+  return indented(write_json(report));
 }
 
 }  // namespace distdoctor::codec

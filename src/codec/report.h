@@ -2,13 +2,19 @@
 #pragma once
 
 #include <distdoctor/diagnosis.h>
+#include <distdoctor/facts/experiment.h>
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace distdoctor::codec {
 
-// Indented, with a line end. `command` is the subcommand's name.
-std::string write_report(std::string_view command, const Diagnosis& diagnosis, double elapsed_s);
+// Indented, with a line end. `command` is the subcommand's name; experiments stand in it where
+// there were any.
+std::string write_report(std::string_view command,
+                         const Diagnosis& diagnosis,
+                         double elapsed_s,
+                         const std::vector<Experiment>& experiments = {});
 
 }  // namespace distdoctor::codec

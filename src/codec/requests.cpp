@@ -14,8 +14,8 @@
 namespace distdoctor::codec {
 namespace {
 
-constexpr std::array<std::string_view, 7> kTypes = {"collect", "listen",     "dial", "path",
-                                                    "report",  "duplicates", "rdma"};
+constexpr std::array<std::string_view, 8> kTypes = {"collect", "listen",     "dial", "path",
+                                                    "report",  "duplicates", "rdma", "run"};
 static_assert(kTypes.size() == std::variant_size_v<Request>);
 static_assert(kTypes.size() == std::variant_size_v<Answer>);
 

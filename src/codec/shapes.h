@@ -82,6 +82,7 @@ struct ReportShape {
   double elapsed_s = 0;
   Diagnosis diagnosis = {};
   std::vector<GapRow> gaps = {};
+  Sometimes<std::vector<Experiment>> experiments = {};  // of a bisect
 };
 template <class V, Is<GapRow> T>
 void fields(V& v, T& x) {
@@ -102,6 +103,7 @@ void fields(V& v, T& x) {
   v("gaps", x.gaps);
   v("checks", x.diagnosis.checks);
   v("nodes", x.diagnosis.nodes);
+  v("experiments", x.experiments);
 }
 
 struct ClusterShape {

@@ -1,5 +1,7 @@
+#include <distdoctor/exit_code.h>
 #include <distdoctor/untested.h>
 
+#include "exam/bisection.h"
 #include "exam/exam.h"
 #include "exam/nodes.h"
 #include "exam/recorded_job.h"
@@ -61,6 +63,7 @@ class Exam {
     collect();
     predict();
     probe();
+    run_collectives();
     judge();
     tell("close", "");
     fleet_->close();
@@ -150,6 +153,18 @@ class Exam {
     cluster().predicted = rules::predict(cluster());
   }
 
+  void run_collectives() {
+    if (!options_.bisection) return;
+    const Bisection& wanted = *options_.bisection;
+    outcome_.tree = tree_of(cluster(), wanted);
+    if (!options_.probe) return;
+    if (!wanted.force) outcome_.busy = busy_with(cluster());
+    if (!outcome_.busy.empty()) return;
+    tell("bisect", "");
+    outcome_.inconclusive =
+        bisect(wanted, *fleet_, deadline_, options_.interrupted, outcome_.cluster);
+  }
+
   void name_no_duplicates(const Unknown& why) {
     for (NodeFacts& node : cluster().nodes) {
       if (node.reached) node.duplicates = why;
@@ -167,6 +182,15 @@ class Exam {
     const bool cut_short = interrupted(options_) || deadline_.expired();
     outcome_.diagnosis =
         diagnose::diagnose(cluster(), options_.expect, options_.selection, cut_short);
+    if (!outcome_.inconclusive.empty()) tell_inconclusive();
+  }
+  // Something is wrong with the collectives, and nobody knows what.
+  void tell_inconclusive() {
+    Diagnosis& diagnosis = outcome_.diagnosis;
+    diagnosis.gaps.push_back({.fact = "collectives", .why = {Why::failed, outcome_.inconclusive}});
+    if (diagnosis.exit_code != kExitHealthy) return;
+    diagnosis.exit_code = kExitInconclusive;
+    diagnosis.verdict = Verdict::inconclusive;
   }
 
   const Options& options_;
@@ -198,6 +222,7 @@ Outcome run_recorded(ClusterFacts cluster, const Options& options) {
   Outcome outcome{.cluster = std::move(cluster)};
   outcome.cluster.job = job_of_recording(outcome.cluster, options.said);
   outcome.cluster.predicted = rules::predict(outcome.cluster);
+  isolate_again(outcome.cluster);
   outcome.diagnosis = diagnose::diagnose(outcome.cluster, options.expect, options.selection);
   tell_unread(options.said, outcome.diagnosis);
   return outcome;

@@ -16,6 +16,7 @@
 #include "machine/limits.h"
 #include "machine/machine.h"
 #include "probe/probe.h"
+#include "probe/runs.h"
 
 #include <fmt/format.h>
 
@@ -118,6 +119,7 @@ class Agent {
   Channel channel_;
   std::span<const collect::Collector> collectors_;
   std::optional<probe::Listeners> listeners_;  // it has a thread, so not before meet() is over
+  probe::Runs runs_;
   std::vector<std::shared_ptr<Collecting>> collecting_;
   std::atomic<std::size_t> threads_ = 0;
   bool entered_ = false;
@@ -252,6 +254,7 @@ struct Act {
   Answer operator()(const RdmaRequest& /*request*/) const {
     return RdmaAnswer{.error = "this agent cannot open queue pairs", .error_code = ENOTSUP};
   }
+  Answer operator()(const RunRequest& /*request*/) const { return RunAnswer{}; }      // not here
   Answer operator()(const CollectRequest& /*request*/) const { return NodeFacts{}; }  // not here
 };
 
@@ -261,6 +264,10 @@ probe::Lookups lookups_of(const std::shared_ptr<const machine::Machine>& machine
 }
 
 Result<Answer> Agent::act(const Request& request, Deadline deadline) {
+  if (const auto* wanted = std::get_if<RunRequest>(&request)) {
+    DD_TRY(auto answer, runs_.act(*wanted, deadline));
+    return answer;
+  }
   DD_TRY(std::shared_ptr<const machine::Machine> machine, machine::Machine::live());
   return std::visit(Act{*listeners_, lookups_of(machine), deadline}, request);
 }

@@ -5,7 +5,8 @@
 namespace distdoctor::render {
 
 void json(const Report& report, std::ostream& out) {
-  out << codec::write_report(report.command, report.diagnosis, report.elapsed_s);
+  out << codec::write_report(report.command, report.diagnosis, report.elapsed_s,
+                             report.cluster.experiments);
 }
 
 void facts(const NodeFacts& node, const Prediction* prediction, std::ostream& out) {

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "render/causes.h"
 #include "render/render.h"
+#include "render/runs.h"
 #include "render/style.h"
 
 #include <algorithm>
@@ -147,6 +148,7 @@ void text(const Report& report, const TextOptions& options, std::ostream& out) {
   settings(report, style, out);
   out << '\n';
   for (const std::string_view area : kAreas) module(area, report, style, out);
+  runs(report.cluster.experiments, style, out);
   diagnosis(report, style, out);
   if (report.diagnosis.causes.empty()) out << '\n';
   verdict(report, style, out);

@@ -11,7 +11,11 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kBug = 70;
 
-constexpr std::array kVerbs = {Verb{"about", about}, Verb{"nvml", nvml_facts}};
+constexpr std::array kVerbs = {
+    Verb{"about", about},
+    Verb{"nccl", nccl_allreduce},
+    Verb{"nvml", nvml_facts},
+};
 
 int run(Arguments words) {
   const std::string_view wanted = words.empty() ? "" : words.front();

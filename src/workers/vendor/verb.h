@@ -13,7 +13,8 @@ struct Verb {
   int (*run)(Arguments arguments);
 };
 
-int about(Arguments arguments);       // {"version": "0.1.0"}
-int nvml_facts(Arguments arguments);  // Nvml of facts/nvml.h
+int about(Arguments arguments);           // {"version": "0.1.0"}
+int nccl_allreduce(Arguments arguments);  // one rank, told on stdin: workers/rank/run.h
+int nvml_facts(Arguments arguments);      // Nvml of facts/nvml.h
 
 }  // namespace distdoctor::vendor

@@ -93,6 +93,12 @@ shared_files() {
   if [ -n "${DISTDOCTOR:-}" ]; then
     : > "$R/bin/distdoctor"
     mount --bind "$(readlink -f "$DISTDOCTOR")" "$R/bin/distdoctor"
+    local helpers
+    helpers=$(dirname "$(readlink -f "$DISTDOCTOR")")/libexec/distdoctor
+    if [ -d "$helpers" ]; then
+      mkdir -p "$R/libexec/distdoctor"
+      mount --bind "$helpers" "$R/libexec/distdoctor"
+    fi
   fi
   {
     echo "127.0.0.1 localhost"

@@ -21,6 +21,7 @@ const std::vector<Request> kRequests = {
     ReportRequest{.id = "a"},
     DuplicateRequest{.choices = {{"eth0", addr("10.0.0.1")}}},
     RdmaRequest{.id = "a", .device = "mlx5_0", .sizes = {64}, .other = RdmaEnd{.queue_pair = 7}},
+    RunRequest{.id = "0", .jobs = {{.rank = 1, .size = 2}}, .stage_ms = 5},
 };
 
 const std::vector<Answer> kAnswers = {
@@ -32,6 +33,7 @@ const std::vector<Answer> kAnswers = {
     ReportAnswer{.syns = {{.source = addr("10.0.0.2"), .port = 7, .interface = "eth0"}}},
     DuplicateAnswer{.duplicates = Unknown{Why::denied, "not root"}},
     RdmaAnswer{.end = {.queue_pair = 7, .lid = 3}, .messages = {{.bytes = 64, .arrived = true}}},
+    RunAnswer{.blobs = {{.rank = 1, .bytes = "00ff"}}, .ranks = {{.rank = 0}}},
 };
 
 }  // namespace

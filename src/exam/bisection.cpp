@@ -1,0 +1,109 @@
+#include "exam/bisection.h"
+
+#include "base/text.h"
+#include "bisect/bisect.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace distdoctor::exam {
+namespace {
+
+namespace planner = distdoctor::bisect;
+
+bool has_gpus(const ClusterFacts& cluster) {
+  return std::ranges::any_of(cluster.nodes, [](const NodeFacts& node) {
+    return node.gpu.known() && !node.gpu->gpus.empty();
+  });
+}
+
+planner::Options planned(const ClusterFacts& cluster, const Bisection& wanted) {
+  const auto natural = has_gpus(cluster) ? RunBackend::nccl : RunBackend::gloo;
+  return {.backend = wanted.backend.value_or(natural),
+          .places = planner::places_of(cluster, wanted.ranks_per_node),
+          .max_runs = wanted.max_runs,
+          .only = wanted.only,
+          .sizes = wanted.sizes};
+}
+
+std::string line_of(const NodeFacts& node, const TrainingProcess& process) {
+  return node.host + ": pid " + std::to_string(process.pid) + " (" +
+         shortened(join(process.argv, " "), 60) + ")";
+}
+
+void add_gpu_users(const NodeFacts& node, std::vector<std::string>& users) {
+  if (!node.nvml.known()) return;
+  for (const NvmlGpu& gpu : node.nvml->gpus) {
+    for (const NvmlProcess& process : gpu.processes) {
+      users.push_back(node.host + ": pid " + std::to_string(process.pid) + " on GPU " +
+                      std::to_string(gpu.index));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> busy_with(const ClusterFacts& cluster) {
+  std::vector<std::string> users;
+  for (const NodeFacts& node : cluster.nodes) {
+    if (node.processes.known()) {
+      for (const TrainingProcess& process : *node.processes) {
+        if (process.role != ProcessRole::launcher) users.push_back(line_of(node, process));
+      }
+    }
+    add_gpu_users(node, users);
+  }
+  return users;
+}
+
+Result<std::vector<Layer>> read_layers(std::string_view text) {
+  auto layers = planner::parse_layers(text);
+  if (!layers)
+    return failure("read --only '" + std::string(text) + "'",
+                   "not all of these are layers, such as p2p, shm or net");
+  return *std::move(layers);
+}
+
+std::vector<std::string> tree_of(const ClusterFacts& cluster, const Bisection& wanted) {
+  return planner::tree(cluster, planned(cluster, wanted));
+}
+
+std::string bisect(const Bisection& wanted,
+                   fleet::Fleet& fleet,
+                   Deadline deadline,
+                   const std::atomic<bool>* interrupted,
+                   ClusterFacts& cluster) {
+  const auto options = planned(cluster, wanted);
+  const RunLimits limits{
+      .deadline = deadline, .stage = wanted.stage, .nccl_library = wanted.nccl_library};
+  while (true) {
+    auto step = planner::next(cluster, options);
+    if (auto* found = std::get_if<Isolation>(&step)) {
+      cluster.isolations.push_back(std::move(*found));
+      return "";
+    }
+    if (const auto* none = std::get_if<planner::Inconclusive>(&step)) return none->why;
+    auto* run = std::get_if<Experiment>(&step);
+    if (run == nullptr) return "";
+    if (interrupted != nullptr && interrupted->load()) return "it was interrupted";
+    if (deadline.expired()) return "the budget was used up";
+    if (wanted.watch) wanted.watch(*run, false);
+    run_experiment(*run, cluster, fleet, limits);
+    if (wanted.watch) wanted.watch(*run, true);
+    cluster.experiments.push_back(std::move(*run));
+  }
+}
+
+void isolate_again(ClusterFacts& cluster) {
+  if (cluster.experiments.empty()) return;
+  planner::Options options{.backend = cluster.experiments.front().backend};
+  for (const RankRun& rank : cluster.experiments.front().ranks) {
+    options.places.push_back(rank.place);
+  }
+  options.max_runs = static_cast<int>(cluster.experiments.size());
+  auto step = planner::next(cluster, options);
+  if (auto* found = std::get_if<Isolation>(&step)) cluster.isolations = {std::move(*found)};
+}
+
+}  // namespace distdoctor::exam

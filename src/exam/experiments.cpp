@@ -1,0 +1,212 @@
+#include "exam/experiments.h"
+
+#include "logs/run_log.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace distdoctor::exam {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kForTheWay = 2s;  // of a request and its answer, on a busy machine
+constexpr int kMostRounds = 8;   // in which ranks tell each other where they are; Gloo has two
+constexpr std::uint64_t kSeed = 0x5eedU;
+
+std::string library_of(const ClusterFacts& cluster, const std::string& host) {
+  for (const NodeFacts& node : cluster.nodes) {
+    if (node.host == host && node.nccl_library.known()) return node.nccl_library->path;
+  }
+  return "";
+}
+
+// How bad an outcome is, for the worst of several: what a rank did itself before what it suffered.
+int badness(RunOutcome outcome) {
+  constexpr std::array kOrder = {RunOutcome::ok,     RunOutcome::not_run, RunOutcome::hung,
+                                 RunOutcome::failed, RunOutcome::crashed, RunOutcome::wrong_result};
+  return static_cast<int>(std::ranges::find(kOrder, outcome) - kOrder.begin());
+}
+
+class Run {
+ public:
+  Run(Experiment& experiment,
+      const ClusterFacts& cluster,
+      fleet::Fleet& fleet,
+      const RunLimits& limits)
+      : experiment_(experiment), cluster_(cluster), fleet_(fleet), limits_(limits) {}
+
+  void act() {
+    auto requests = first_requests();
+    for (int round = 0; round < kMostRounds && !requests.empty(); ++round) {
+      ask(std::exchange(requests, {}));
+      if (!waiting_.empty()) requests = next_requests();
+    }
+    judge_outcome();
+  }
+
+ private:
+  using Requests = std::map<std::string, RunRequest>;
+
+  [[nodiscard]] RunRequest empty_request() const {
+    return {.id = std::to_string(experiment_.number) + "/" + experiment_.what,
+            .backend = experiment_.backend,
+            .stage_ms = static_cast<int>(limits_.stage.count())};
+  }
+
+  Requests first_requests() {
+    Requests requests;
+    for (std::size_t i = 0; i < experiment_.ranks.size(); ++i) {
+      RankRun& rank = experiment_.ranks[i];
+      rank.rank = static_cast<int>(i);
+      const std::string& node = rank.place.node;
+      auto& request = requests.try_emplace(node, empty_request()).first->second;
+      request.jobs.push_back(job_of(rank));
+    }
+    return requests;
+  }
+
+  [[nodiscard]] WorkerJob job_of(const RankRun& rank) const {
+    const auto patience = std::chrono::duration<double>(limits_.stage).count();
+    const auto& own = limits_.nccl_library;
+    return {.rank = rank.rank,
+            .size = static_cast<int>(experiment_.ranks.size()),
+            .device = std::max(rank.place.device, 0),
+            .switches = switches_on(rank.place.node),
+            .library = own.empty() ? library_of(cluster_, rank.place.node) : own,
+            .sizes = experiment_.sizes,
+            .patience_s = patience * 0.8,  // so that a rank tells of it before it is ended
+            .seed = kSeed};
+  }
+
+  // The job's settings on that node, and on top of them the experiment's.
+  [[nodiscard]] std::map<std::string, std::string> switches_on(const std::string& node) const {
+    std::map<std::string, std::string> switches;
+    for (const Prediction& prediction : cluster_.predicted.nodes) {
+      if (prediction.node != node) continue;
+      for (const auto& [name, setting] : prediction.settings) {
+        if (is_the_librarys(name)) switches[name] = setting.value;
+      }
+    }
+    for (const auto& [name, value] : experiment_.switches) switches[name] = value;
+    return switches;
+  }
+  static bool is_the_librarys(std::string_view name) {
+    return name.starts_with("NCCL_") || name.starts_with("GLOO_") || name.starts_with("CUDA_") ||
+           name.starts_with("UCX_") || name.starts_with("FI_") || name.starts_with("RCCL_");
+  }
+
+  void ask(const Requests& requests) {
+    std::vector<fleet::Ask> asks;
+    for (const auto& [node, request] : requests) asks.push_back({.host = node, .request = request});
+    // Each stage of each size has its own patience at the agent; this bounds them all.
+    const auto most = limits_.stage * (6 + experiment_.sizes.size()) + kForTheWay;
+    const auto answers = fleet_.ask(asks, limits_.deadline.capped(most));
+    blobs_.clear();
+    waiting_.clear();
+    for (std::size_t i = 0; i < asks.size(); ++i) take(asks[i].host, answers[i]);
+  }
+
+  void take(const std::string& node, const Observed<Answer>& answer) {
+    const auto* run = answer.known() ? std::get_if<RunAnswer>(&*answer) : nullptr;
+    if (run == nullptr) {
+      lost(node, answer.known() ? "its agent answered something else" : answer.why().text);
+      return;
+    }
+    for (const RankRun& rank : run->ranks) keep(rank);
+    for (const WorkerLog& log : run->logs) read_log(log);
+    if (run->blobs.empty()) return;
+    waiting_.insert(node);
+    blobs_.insert(blobs_.end(), run->blobs.begin(), run->blobs.end());
+  }
+
+  void keep(const RankRun& told) {
+    if (told.rank < 0 || told.rank >= static_cast<int>(experiment_.ranks.size())) return;
+    RankRun& rank = experiment_.ranks[static_cast<std::size_t>(told.rank)];
+    RunPlace place = rank.place;
+    rank = told;
+    rank.place = std::move(place);
+    ended_.insert(told.rank);
+  }
+
+  void lost(const std::string& node, const std::string& why) {
+    for (RankRun& rank : experiment_.ranks) {
+      if (rank.place.node != node || ended_.contains(rank.rank)) continue;
+      rank.outcome = RunOutcome::not_run;
+      rank.error = why;
+      ended_.insert(rank.rank);
+    }
+  }
+
+  void read_log(const WorkerLog& told) {
+    if (told.rank < 0 || told.rank >= static_cast<int>(experiment_.ranks.size())) return;
+    const auto log = logs::read_run_log(told.lines);
+    RankRun& rank = experiment_.ranks[static_cast<std::size_t>(told.rank)];
+    rank.transports = log.transports;
+    if (!log.interfaces.empty()) rank.interfaces = log.interfaces;
+    if (experiment_.backend != RunBackend::nccl) return;
+    for (const auto& [name, value] : experiment_.switches) {
+      const auto found = log.variables.find(name);
+      const bool heeded = value.empty() ? found == log.variables.end()
+                                        : found != log.variables.end() && found->second == value;
+      if (!heeded && rank.reached >= RunStage::comm_init) unheeded_.insert(name);
+    }
+  }
+
+  // All that was published goes to every node where a rank waits; when a rank has ended already,
+  // the others would wait for ever.
+  Requests next_requests() {
+    Requests requests;
+    for (const std::string& node : waiting_) {
+      RunRequest request = empty_request();
+      request.over = !ended_.empty();
+      if (!request.over) request.blobs = blobs_;
+      requests.emplace(node, std::move(request));
+    }
+    return requests;
+  }
+
+  void judge_outcome() {
+    lost_all();
+    experiment_.outcome = RunOutcome::ok;
+    for (const RankRun& rank : experiment_.ranks) {
+      if (badness(rank.outcome) > badness(experiment_.outcome)) experiment_.outcome = rank.outcome;
+    }
+    experiment_.unheeded.assign(unheeded_.begin(), unheeded_.end());
+  }
+  void lost_all() {
+    for (RankRun& rank : experiment_.ranks) {
+      if (ended_.contains(rank.rank)) continue;
+      rank.outcome = RunOutcome::not_run;
+      rank.error = "it was still looking for the others when the run was ended";
+    }
+  }
+
+  Experiment& experiment_;
+  const ClusterFacts& cluster_;
+  fleet::Fleet& fleet_;
+  const RunLimits& limits_;
+  std::vector<WorkerBlob> blobs_;
+  std::set<std::string> waiting_;  // nodes
+  std::set<int> ended_;            // ranks
+  std::set<std::string> unheeded_;
+};
+
+}  // namespace
+
+void run_experiment(Experiment& experiment,
+                    const ClusterFacts& cluster,
+                    fleet::Fleet& fleet,
+                    const RunLimits& limits) {
+  const auto start = std::chrono::steady_clock::now();
+  Run(experiment, cluster, fleet, limits).act();
+  experiment.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace distdoctor::exam

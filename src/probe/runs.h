@@ -1,0 +1,36 @@
+// The ranks of tiny all-reduces that an agent runs.
+#pragma once
+
+#include <distdoctor/plan.h>
+
+#include "base/deadline.h"
+#include "base/error.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace distdoctor::probe {
+
+// Thread-safe. The destructor ends all ranks. Errors: too many at once, or nobody waits under that
+// id; a rank that cannot be started, dies or hangs is an answer.
+class Runs {
+ public:
+  Runs();
+  ~Runs();
+  Runs(const Runs&) = delete;
+  Runs& operator=(const Runs&) = delete;
+  Runs(Runs&&) = delete;
+  Runs& operator=(Runs&&) = delete;
+  Result<RunAnswer> act(const RunRequest& request, Deadline deadline);
+
+ private:
+  class Rank;
+  using RankList = std::vector<std::unique_ptr<Rank>>;
+  Result<RankList> made(const RunRequest& request);
+  Result<RankList> take_waiting(const std::string& id);
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace distdoctor::probe

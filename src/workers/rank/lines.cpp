@@ -1,0 +1,91 @@
+#include "workers/rank/lines.h"
+
+#include "codec/read.h"
+#include "codec/write.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace distdoctor::workers {
+namespace {
+
+constexpr std::size_t kLongestLine = std::size_t{4} << 20;  // the addresses of a thousand ranks
+
+Result<std::string> read_line(std::string_view attempt) {
+  std::string line;
+  for (int letter = std::getchar(); letter != '\n'; letter = std::getchar()) {
+    if (letter == EOF) return failure(attempt, "the other side has closed");
+    if (line.size() == kLongestLine) return failure(attempt, "the line is too long");
+    line += static_cast<char>(letter);
+  }
+  return line;
+}
+
+template <class T>
+Result<T> read_object(std::string_view attempt) {
+  DD_TRY(const std::string line, read_line(attempt));
+  T object;
+  DD_TRY(codec::read_json(line, object, attempt, kLongestLine));
+  return object;
+}
+
+int digit(char letter) {
+  if (letter >= '0' && letter <= '9') return letter - '0';
+  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+
+}  // namespace
+
+std::string to_hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    text += kDigits[value / 16];
+    text += kDigits[value % 16];
+  }
+  return text;
+}
+
+Result<std::string> from_hex(std::string_view digits) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    const int high = digit(digits[i]);
+    const int low = digit(digits[i + 1]);
+    if (high < 0 || low < 0) break;
+    bytes += static_cast<char>(high * 16 + low);
+  }
+  if (bytes.size() * 2 != digits.size()) return failure("read what a rank published", "no hex");
+  return bytes;
+}
+
+Lines::Lines() : start_(std::chrono::steady_clock::now()) {}
+
+Result<WorkerJob> Lines::read_job() {
+  return read_object<WorkerJob>("read the job");
+}
+
+Result<WorkerMeeting> Lines::read_meeting() {
+  return read_object<WorkerMeeting>("read what the other ranks published");
+}
+
+void Lines::tell(WorkerLine line) {
+  line.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const auto text = codec::write_json(line) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+Result<std::vector<std::string>> LineMeeting::exchange(std::string_view part) {
+  lines_.tell({.publish = to_hex(part)});
+  DD_TRY(const WorkerMeeting meeting, lines_.read_meeting());
+  std::vector<std::string> parts(static_cast<std::size_t>(size_));
+  for (const WorkerBlob& blob : meeting.blobs) {
+    if (blob.rank < 0 || blob.rank >= size_) continue;
+    DD_TRY(parts[static_cast<std::size_t>(blob.rank)], from_hex(blob.bytes));
+  }
+  return parts;
+}
+
+}  // namespace distdoctor::workers

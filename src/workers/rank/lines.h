@@ -1,0 +1,41 @@
+// The lines between a rank and whoever started it.
+#pragma once
+
+#include <distdoctor/worker_line.h>
+
+#include "base/error.h"
+#include "workers/rank/backend.h"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace distdoctor::workers {
+
+std::string to_hex(std::string_view bytes);
+Result<std::string> from_hex(std::string_view digits);
+
+class Lines {
+ public:
+  Lines();
+  Result<WorkerJob> read_job();
+  Result<WorkerMeeting> read_meeting();
+  void tell(WorkerLine line);  // with the time since the start
+
+ private:
+  std::chrono::steady_clock::time_point start_;
+};
+
+// By those lines.
+class LineMeeting : public Meeting {
+ public:
+  LineMeeting(Lines& lines, int size) : lines_(lines), size_(size) {}
+  Result<std::vector<std::string>> exchange(std::string_view part) override;
+
+ private:
+  Lines& lines_;
+  int size_;
+};
+
+}  // namespace distdoctor::workers
