@@ -50,6 +50,32 @@ bool same_boot(const Nodes& nodes) {
   });
 }
 
+std::string wall(const NodeFacts& node, const std::string& name) {
+  if (!node.world.known()) return "";
+  const auto found = node.world->namespaces.find(name);
+  return found == node.world->namespaces.end() ? "" : found->second;
+}
+
+// Containers on one kernel: NCCL is right to take them for one host. A copied machine has its
+// original's boot_id too, but its namespaces as well.
+bool one_kernel(const Nodes& nodes) {
+  const NodeFacts& first = *nodes.front();
+  return std::ranges::all_of(nodes, [&](const NodeFacts* node) {
+    const std::string mounts = wall(*node, "mnt");
+    return node->identity.known() && first.identity.known() &&
+           node->identity->boot_id == first.identity->boot_id &&
+           !node->identity->container.empty() && !mounts.empty() &&
+           (node == &first || mounts != wall(first, "mnt"));
+  });
+}
+
+// They were given one hostname for that.
+bool joined_on_purpose(const Nodes& nodes) {
+  const std::string first = wall(*nodes.front(), "uts");
+  return one_kernel(nodes) && !first.empty() &&
+         std::ranges::all_of(nodes, [&](const auto* node) { return wall(*node, "uts") == first; });
+}
+
 void note_unknown_boot(const Nodes& nodes, Judge& judge) {
   static const Observed<std::string> unread = Unknown{.text = "boot_id could not be read"};
   for (const NodeFacts* node : nodes) {
@@ -71,7 +97,7 @@ Severity severity_of(const Case& c, bool one_host) {
 void judge_hostname(const Case& c, const std::string& hostname, const Nodes& nodes, Judge& judge) {
   const bool machine = all_one_machine(nodes);
   // NCCL hashes hostname and boot_id (nccl utils.cc getHostHash).
-  const bool one_to_nccl = same_boot(nodes) && c.cluster.job.nccl == Use::yes;
+  const bool one_to_nccl = same_boot(nodes) && !one_kernel(nodes) && c.cluster.job.nccl == Use::yes;
   if (!machine) note_unknown_boot(nodes, judge);
   Finding finding{
       .code = "env-same-hostname",
@@ -123,7 +149,7 @@ void judge_host_id(const Case& c, Judge& judge) {
     if (const Setting* id = host_id(c, node)) by_id[id->value].push_back(&node);
   }
   for (const auto& [id, nodes] : by_id) {
-    if (nodes.size() < 2) continue;
+    if (nodes.size() < 2 || one_kernel(nodes)) continue;
     Finding finding{
         .code = "env-same-hostname",
         .severity = c.cluster.job.nccl == Use::yes ? Severity::blocker : Severity::notice,
@@ -159,7 +185,7 @@ void run(const Case& c, Judge& judge) {
     }
   }
   for (const auto& [hostname, nodes] : by_name) {
-    if (nodes.size() > 1) judge_hostname(c, hostname, nodes, judge);
+    if (nodes.size() > 1 && !joined_on_purpose(nodes)) judge_hostname(c, hostname, nodes, judge);
   }
   judge_host_id(c, judge);
 }

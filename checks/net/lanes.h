@@ -2,6 +2,7 @@
 // libraries may be given. Sorted here into what stops them, so that each check takes its own.
 #pragma once
 
+#include <distdoctor/between.h>
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/open_way.h>
@@ -249,8 +250,8 @@ inline std::string spot_text(const LaneReadings& rows) {
     case Spot::unknown:
       break;
   }
-  return fmt::format(
-      "by a filter on {}, or on the way there (security group, NetworkPolicy, switch ACL)", to);
+  return fmt::format("by a filter on {}, or on the way there ({})", to,
+                     what_lies_between(rows.front().lane.to));
 }
 
 inline Evidence evidence_of(const LaneReading& row) {
@@ -376,8 +377,10 @@ inline std::vector<Fix> open_the_way(const LaneReadings& rows) {
     }
   }
   if (spot == Spot::between || spot == Spot::unknown) {
-    fixes.push_back(ask_the_network(rows.front().lane.to->host, what_to_allow(rows),
-                                    list(hosts_of(rows, &Lane::from))));
+    const NodeFacts* const to = rows.front().lane.to;
+    if (in_a_pod(to)) fixes.push_back(look_at_policies(*to));
+    fixes.push_back(
+        ask_the_network(to->host, what_to_allow(rows), list(hosts_of(rows, &Lane::from))));
   }
   if (fixes.empty()) fixes.push_back(allow_in_the_filter(rows));
   return fixes;

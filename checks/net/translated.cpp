@@ -65,6 +65,13 @@ Fix share_the_network(const NodeFacts& node) {
 }
 
 Fix choose_another(const NodeFacts& node) {
+  if (node.world.known() && node.world->platform == "wsl") {
+    return {.node = node.host,
+            .kind = Fix::Kind::manual,
+            .text =
+                "in Windows: `networkingMode=mirrored` below `[wsl2]` in %UserProfile%\\"
+                ".wslconfig, then `wsl --shutdown`: WSL gets the network of Windows itself"};
+  }
   return {.node = node.host,
           .kind = Fix::Kind::manual,
           .text = fmt::format("give {} an address that the others reach without translation, and "

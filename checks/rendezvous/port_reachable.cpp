@@ -1,4 +1,5 @@
 // Every node must be able to connect to MASTER_ADDR:MASTER_PORT.
+#include <distdoctor/between.h>
 #include <distdoctor/check.h>
 #include <distdoctor/open_way.h>
 #include <distdoctor/untested.h>
@@ -95,6 +96,7 @@ std::vector<Fix> open_the_way(const Readings& readings) {
   }
   if (!between.empty()) {
     const Reading& first = between.front();
+    if (in_a_pod(first.target)) fixes.push_back(look_at_policies(*first.target));
     fixes.push_back(ask_the_network(first.target == nullptr ? first.from->host : first.target->host,
                                     "TCP to " + end_point(*first.dial), senders(between)));
   }
@@ -118,10 +120,8 @@ std::string where_it_ends(const Readings& readings, std::string_view verb) {
     case Spot::unknown:
       break;
   }
-  return fmt::format(
-      "by a filter on {}, or {} on the way there (security group, NetworkPolicy, "
-      "switch ACL)",
-      target, verb);
+  return fmt::format("by a filter on {}, or {} on the way there ({})", target, verb,
+                     what_lies_between(first.target));
 }
 
 void report_filtered(const Case& c, const Readings& readings, Judge& judge) {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kMask = "***";
 constexpr std::string_view kBlanks = " \t\r\n";
 
-constexpr std::array<std::string_view, 47> kNames = {"RANK",
+constexpr std::array<std::string_view, 50> kNames = {"RANK",
                                                      "WORLD_SIZE",
                                                      "LOCAL_RANK",
                                                      "LOCAL_WORLD_SIZE",
@@ -33,11 +33,14 @@ constexpr std::array<std::string_view, 47> kNames = {"RANK",
                                                      "USE_LIBUV",
                                                      "HOSTNAME",
                                                      "LD_LIBRARY_PATH",
+                                                     "LD_PRELOAD",
+                                                     "TMPDIR",
                                                      "TP_SOCKET_IFNAME",
                                                      "OMP_NUM_THREADS",
                                                      "http_proxy",
                                                      "https_proxy",
                                                      "no_proxy",
+                                                     "grpc_proxy",
                                                      "all_proxy",
                                                      "HTTP_PROXY",
                                                      "HTTPS_PROXY",

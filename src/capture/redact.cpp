@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "machine/processes.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -11,6 +13,12 @@ namespace distdoctor::capture {
 namespace {
 
 constexpr std::size_t kMostText = std::size_t{1} << 20;
+
+// What tells in which world we are: that it is set counts, and of one what it says.
+constexpr std::string_view kEngine = "container";
+constexpr std::array<std::string_view, 8> kMarks = {
+    "SSH_CONNECTION",   "KUBERNETES_SERVICE_HOST", "APPTAINER_CONTAINER",   "SINGULARITY_CONTAINER",
+    "SINGULARITY_NAME", "ENROOT_ROOTFS",           "PYXIS_CONTAINER_IMAGE", "CH_RUNNING"};
 
 std::string environ_of(std::string_view text) {
   std::string kept;
@@ -42,7 +50,9 @@ std::map<std::string, std::string> allowed_variables(
     const std::map<std::string, std::string>& environment) {
   std::map<std::string, std::string> allowed;
   for (const auto& [name, value] : environment) {
-    if (may_leave_a_process(name)) allowed.emplace(name, mask_value(value));
+    const bool mark = std::ranges::find(kMarks, name) != kMarks.end();
+    if (mark) allowed.emplace(name, "set");
+    if (name == kEngine || may_leave_a_process(name)) allowed.emplace(name, mask_value(value));
   }
   return allowed;
 }

@@ -7,7 +7,8 @@
 
 namespace distdoctor::capture {
 
-// Allow-listed names only, their values masked (base/secrets.h).
+// Allow-listed names only, their values masked (base/secrets.h), and the marks of containers and of
+// an ssh login, without what they say.
 std::map<std::string, std::string> allowed_variables(
     const std::map<std::string, std::string>& environment);
 

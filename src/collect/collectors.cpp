@@ -33,6 +33,7 @@ constexpr std::array kCollectors = {
     Collector{"nvml", collect_nvml, give_up<&NodeFacts::nvml>},
     Collector{"kernel_log", collect_kernel_log, give_up<&NodeFacts::kernel_log>},
     Collector{"rdma", collect_rdma, give_up<&NodeFacts::rdma>},
+    Collector{"world", collect_world, give_up<&NodeFacts::world>},
     Collector{"firewall", collect_firewall, give_up<&NodeFacts::firewall>},
 };
 

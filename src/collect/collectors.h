@@ -31,5 +31,6 @@ void collect_gpu(machine::Machine& machine, const CollectRequest& request, NodeF
 void collect_kernel_log(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_nvml(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_rdma(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_world(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 
 }  // namespace distdoctor::collect

@@ -13,18 +13,21 @@ namespace {
 
 using Clue = std::pair<std::string_view, std::string_view>;
 
-// Set by the engine in each of its containers.
-constexpr std::array<Clue, 6> kVariables = {{{"KUBERNETES_SERVICE_HOST", "kubernetes"},
-                                             {"APPTAINER_CONTAINER", "apptainer"},
+// Set by the engine in each of its containers. An image of one engine that another one runs keeps
+// the first one's files (/.singularity.d, /.dockerenv), so that these are asked last.
+constexpr std::array<Clue, 7> kVariables = {{{"APPTAINER_CONTAINER", "apptainer"},
                                              {"SINGULARITY_CONTAINER", "apptainer"},
                                              {"SINGULARITY_NAME", "apptainer"},
                                              {"ENROOT_ROOTFS", "enroot"},
-                                             {"PYXIS_CONTAINER_IMAGE", "enroot"}}};
-constexpr std::array<Clue, 5> kFiles = {{{"/run/secrets/kubernetes.io", "kubernetes"},
+                                             {"PYXIS_CONTAINER_IMAGE", "enroot"},
+                                             {"CH_RUNNING", "charliecloud"},
+                                             {"KUBERNETES_SERVICE_HOST", "kubernetes"}}};
+constexpr std::array<Clue, 6> kFiles = {{{"/run/secrets/kubernetes.io", "kubernetes"},
+                                         {"/var/run/secrets/kubernetes.io", "kubernetes"},
                                          {"/run/.containerenv", "podman"},
                                          {"/.dockerenv", "docker"},
-                                         {"/.singularity.d", "apptainer"},
-                                         {"/.enroot", "enroot"}}};
+                                         {"/.enroot", "enroot"},
+                                         {"/.singularity.d", "apptainer"}}};
 constexpr std::array<Clue, 5> kGroups = {{{"/kubepods", "kubernetes"},
                                           {"/docker/", "docker"},
                                           {"/docker-", "docker"},
@@ -35,11 +38,16 @@ bool has(const machine::Environment& environment, const std::string& name) {
   return environment.contains(name);
 }
 
-// $container, as systemd's container interface has it: of ours, or of process 1 where we may look.
+// As systemd's container interface has it: $container, of ours, or of process 1 where we may look,
+// and what systemd made of it.
 std::string named_by_engine(const machine::Machine& machine) {
   const auto& own = machine.environment();
   auto name = own.find("container");
   if (name != own.end()) return name->second;
+  for (const auto* file : {"/run/host/container-manager", "/run/systemd/container"}) {
+    auto word = machine.files().word(file);
+    if (!word.empty()) return word;
+  }
   const auto text = machine.files().read_head("/proc/1/environ", std::size_t{1} << 16);
   const auto first = machine::parse_environment(text.value_or(""));
   name = first.find("container");
@@ -75,8 +83,22 @@ std::string container_kind(const machine::Machine& machine) {
   for (const auto& [path, kind] : kFiles) {
     if (machine.files().info(path)) return std::string(kind);
   }
+  if (is_enroot_root(machine.files().read("/proc/self/mountinfo").value_or(""))) return "enroot";
   const auto group = container_of_cgroups(machine.files().read("/proc/self/cgroup").value_or(""));
   return group.empty() ? named_by_engine(machine) : group;
+}
+
+bool is_enroot_root(std::string_view mountinfo) {
+  for (const auto line : split_lines(mountinfo)) {
+    const auto words = split_words(line);
+    if (words.size() < 5 || words[4] != "/") continue;
+    // Its data folder, ~/.local/share/enroot by default; "pyxis_JOB.STEP" is what Slurm's plugin
+    // calls its containers.
+    const bool named = line.find("/enroot/") != std::string_view::npos ||
+                       line.find("/pyxis_") != std::string_view::npos;
+    if (named) return true;
+  }
+  return false;
 }
 
 Context context_of(const machine::Machine& machine) {

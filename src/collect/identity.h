@@ -15,6 +15,10 @@ namespace distdoctor::collect {
 std::string parse_os_name(std::string_view os_release);
 // "docker", "kubernetes", ... by the control groups of cgroups(7) that we are in, or "".
 std::string container_of_cgroups(std::string_view text);
+// Of /proc/self/mountinfo: enroot leaves no other mark.
+bool is_enroot_root(std::string_view mountinfo);
+// docker, podman, kubernetes, apptainer, enroot, charliecloud, lxc or what another engine calls
+// itself; "" outside of a container.
 std::string container_kind(const machine::Machine& machine);
 
 // Ours: prolog, Slurm step, container, ssh or shell. A container comes before ssh, since an sshd

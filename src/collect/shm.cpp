@@ -84,6 +84,7 @@ std::optional<Mount> parse_mount(std::string_view line) {
   const auto own = words[5];
   const auto whole = dash[3];
   return Mount{.point = unescaped(words[4]),
+               .device = std::string(words[2]),
                .filesystem = std::string(dash[1]),
                .options = std::string(own) + "," + std::string(whole),
                .read_only = has_option(own, "ro") || has_option(whole, "ro")};

@@ -12,6 +12,7 @@ namespace distdoctor::collect {
 
 struct Mount {  // of /proc/self/mountinfo (man 5 proc)
   std::string point = {};
+  std::string device = {};  // "0:27", of st_dev
   std::string filesystem = {};
   std::string options = {};  // of the mount, then those of the file system
   bool read_only = false;    // either says ro

@@ -17,9 +17,8 @@ constexpr int kMostGivenUp = 32;
 struct PatientFiles::Desk {
   std::mutex mutex = {};
   std::condition_variable changed = {};
-  std::optional<std::string> path = {};
-  std::size_t limit = 0;
-  std::optional<Result<std::string>> answer = {};
+  Question question = {};
+  bool answered = false;
   bool closed = false;
 
   // The reader's whole life. It owns the tree and the desk, since it may outlive who asked.
@@ -27,31 +26,24 @@ struct PatientFiles::Desk {
                     const std::shared_ptr<const FileTree>& files) {
     std::unique_lock lock(desk->mutex);
     while (true) {
-      desk->changed.wait(lock, [&] { return desk->closed || desk->path; });
+      desk->changed.wait(lock, [&] { return desk->closed || desk->question; });
       if (desk->closed) return;
-      const auto path = std::exchange(desk->path, std::nullopt).value_or("");
-      const auto limit = desk->limit;
+      const auto question = std::exchange(desk->question, nullptr);
       lock.unlock();
-      auto text = files->read_head(path, limit);
+      question(*files);
       lock.lock();
-      desk->answer = std::move(text);
+      desk->answered = true;
       desk->changed.notify_all();
     }
   }
 
-  // None: the patience is at its end.
-  std::optional<Result<std::string>> ask(const std::string& wanted,
-                                         std::size_t most,
-                                         std::chrono::milliseconds patience) {
+  // False: the patience is at its end.
+  bool ask(Question wanted, std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex);
-    path = wanted;
-    limit = most;
-    answer.reset();
+    question = std::move(wanted);
+    answered = false;
     changed.notify_all();
-    if (!changed.wait_for(lock, patience, [this] { return answer.has_value(); })) {
-      return std::nullopt;
-    }
-    return std::exchange(answer, std::nullopt);
+    return changed.wait_for(lock, patience, [this] { return answered; });
   }
 };
 
@@ -70,22 +62,38 @@ void PatientFiles::dismiss() {
   desk_->changed.notify_all();
 }
 
-Result<std::string> PatientFiles::read_head(const std::string& path, std::size_t limit) {
-  const auto late = [&] {
-    return std::unexpected(
-        Error{.attempt = "read " + path, .reason = "no answer in time", .errno_value = ETIMEDOUT});
-  };
-  if (given_up_ == kMostGivenUp) return late();
+bool PatientFiles::answered(Question question) {
+  if (given_up_ == kMostGivenUp) return false;
   if (!desk_) {
     desk_ = std::make_shared<Desk>();
     std::thread([desk = desk_, files = files_] { Desk::serve(desk, files); }).detach();
   }
-  auto answer = desk_->ask(path, limit, patience_);
-  if (answer) return *std::move(answer);
+  if (desk_->ask(std::move(question), patience_)) return true;
   dismiss();
   desk_.reset();
   if (given_up_++ == 0) patience_ /= 10;
-  return late();
+  return false;
+}
+
+template <class T, class Read>
+Result<T> PatientFiles::ask(const std::string& attempt, Read read) {
+  // The reader that comes too late still has a place to write to.
+  const auto answer = std::make_shared<std::optional<Result<T>>>();
+  const bool came = answered([answer, read](const FileTree& files) { *answer = read(files); });
+  if (came && *answer) return **answer;
+  return std::unexpected(
+      Error{.attempt = attempt, .reason = "no answer in time", .errno_value = ETIMEDOUT});
+}
+
+Result<std::string> PatientFiles::read_head(const std::string& path, std::size_t limit) {
+  return ask<std::string>("read " + path, [path, limit](const FileTree& files) {
+    return files.read_head(path, limit);
+  });
+}
+
+Result<FileSystem> PatientFiles::file_system(const std::string& path) {
+  return ask<FileSystem>("statvfs " + path,
+                         [path](const FileTree& files) { return files.file_system(path); });
 }
 
 }  // namespace distdoctor::machine

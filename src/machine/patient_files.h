@@ -6,16 +6,17 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
 namespace distdoctor::machine {
 
 // /proc/PID/cmdline, environ and maps wait for that process's mmap lock, and a process inside a
-// wedged driver may hold it for ever. So a thread of its own reads; one that does not come back is
-// given up (ETIMEDOUT) and another one started, with a tenth of the patience. After 32 of them,
-// which is more than a node has GPUs, nothing is read any more. Not thread-safe: each user has its
-// own.
+// wedged driver may hold it for ever; so does statvfs(2) for a file server. So a thread of its own
+// reads; one that does not come back is given up (ETIMEDOUT) and another one started, with a tenth
+// of the patience. After 32 of them, which is more than a node has GPUs, nothing is read any more.
+// Not thread-safe: each user has its own.
 class PatientFiles {
  public:
   explicit PatientFiles(std::shared_ptr<const FileTree> files,
@@ -28,9 +29,15 @@ class PatientFiles {
 
   // As FileTree::read_head.
   Result<std::string> read_head(const std::string& path, std::size_t limit);
+  // As FileTree::file_system, which a file server that is gone never answers.
+  Result<FileSystem> file_system(const std::string& path);
 
  private:
-  struct Desk;  // where the question and the answer lie
+  using Question = std::function<void(const FileTree&)>;
+  struct Desk;  // where the question lies
+  bool answered(Question question);
+  template <class T, class Read>
+  Result<T> ask(const std::string& attempt, Read read);
   void dismiss();
 
   std::shared_ptr<const FileTree> files_;

@@ -104,6 +104,7 @@ NodeFacts healthy_node(std::size_t i, std::size_t size) {
   node.gpu = GpuFacts{};
   node.kernel_log = KernelLog{.now_s = 100'000};
   node.rdma = Rdma{};
+  node.world = distdoctor::World{};
   node.clock_offset_ms = 3.0;
   node.clock_error_ms = 1.0;
   node.duplicates = std::vector<DuplicateAddress>{};

@@ -26,6 +26,14 @@ void own_cards(World& w) {
   }
 }
 
+// Of one machine, whose kernel has one boot_id.
+void contain(World& w, std::size_t node, const char* uts) {
+  name(w, node, "gpu", "b");
+  World::change(w.node(node).identity, [](Identity& identity) { identity.container = "docker"; });
+  w.node(node).world = distdoctor::World{
+      .namespaces = {{"uts", uts}, {"mnt", "mnt:[" + std::to_string(node) + "]"}}};
+}
+
 Verdict twins(Severity severity,
               std::string says,
               const std::string& boot0,
@@ -134,6 +142,26 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        name(w, 0, "a", "b");
        name(w, 1, "c", "b");
+     }},
+    {"near miss: containers of one host that share its hostname, as NCCL needs it",
+     [](World& w) {
+       own_cards(w);
+       contain(w, 0, "uts:[1]");
+       contain(w, 1, "uts:[1]");
+     }},
+    {"containers of one host that were named alike",
+     [](World& w) {
+       own_cards(w);
+       contain(w, 0, "uts:[1]");
+       contain(w, 1, "uts:[2]");
+     },
+     {twins(notice, "node0 and node1 have the hostname gpu", "b", "b")}},
+    {"near miss: one NCCL_HOSTID for containers of one host",
+     [](World& w) {
+       for (std::size_t i : {0U, 1U}) {
+         contain(w, i, "uts:[1]");
+         w.prediction(i).settings["NCCL_HOSTID"] = {"box", {.source = Source::process}};
+       }
      }},
     {"near miss: NCCL_HOSTID tells them apart",
      [](World& w) {

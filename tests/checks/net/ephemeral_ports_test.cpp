@@ -89,6 +89,17 @@ const std::vector<CheckCase> cases = {
               "; the first packet did not arrive there",
               {"node0", "node1"},
               {"node0: (manual)"})}},
+    {"dropped between two pods: a policy may be the reason",
+     [](World& w) {
+       fail_data(w, 1, 0, {.seen = Seen::left});
+       try_outside(w, 1, 0, {});
+       World::change(w.node(0).identity, [](Identity& me) { me.container = "kubernetes"; });
+     },
+     {dropped(likely,
+              "dropped between node1 and node0",
+              "; the first packet did not arrive there",
+              {"node0", "node1"},
+              {"node0: (manual)", "node0: (manual)"})}},
     {"dropped on its way out of node1",
      [](World& w) {
        fail_data(w, 1, 0, {.seen = Seen::kept});

@@ -46,6 +46,7 @@ TEST_CASE("mounts: the last one at a point counts") {
   const auto shm = find_mount(kMountinfo, "/dev/shm");
   REQUIRE(shm.has_value());
   CHECK(*shm == Mount{.point = "/dev/shm",
+                      .device = "0:27",
                       .filesystem = "tmpfs",
                       .options = "ro,nosuid,nodev,rw,size=131072k,inode64",
                       .read_only = true});

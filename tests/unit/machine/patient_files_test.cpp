@@ -20,13 +20,18 @@ namespace {
 class FakeHangingTree : public MemoryTree {
  public:
   explicit FakeHangingTree(std::shared_future<void> let_go)
-      : MemoryTree({{"/good", {.text = "good text"}}, {"/stuck", {.text = "late"}}}, {}),
+      : MemoryTree({{"/good", {.text = "good text"}}, {"/stuck", {.text = "late"}}},
+                   {{"/good", {.size = 7}}, {"/stuck", {.size = 8}}}),
         let_go_(std::move(let_go)) {}
 
   [[nodiscard]] Result<std::string> read_head(std::string_view path,
                                               std::size_t limit) const override {
     if (path.ends_with("stuck")) let_go_.wait();
     return MemoryTree::read_head(path, limit);
+  }
+  [[nodiscard]] Result<FileSystem> file_system(std::string_view path) const override {
+    if (path.ends_with("stuck")) let_go_.wait();
+    return MemoryTree::file_system(path);
   }
 
  private:
@@ -47,6 +52,8 @@ TEST_CASE("a read that does not come back costs itself and no other") {
     CHECK(stuck.error().errno_value == ETIMEDOUT);
     CHECK(stuck.error().render() == "read /stuck: no answer in time");
     CHECK(files.read_head("/good", 9).value() == "good text");
+    CHECK(files.file_system("/stuck").error().render() == "statvfs /stuck: no answer in time");
+    CHECK(files.file_system("/good").value().size == 7);
   }
   let_go.set_value();  // its thread ends although tree and files are gone here
 }

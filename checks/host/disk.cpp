@@ -1,0 +1,148 @@
+// Where logs and temporary files go there is room, and it may be written.
+#include "seen.h"
+
+#include <algorithm>
+#include <map>
+
+namespace distdoctor::checks {
+namespace {
+
+using namespace host;  // NOLINT(google-build-using-namespace): what these checks share
+
+constexpr std::int64_t kNoRoom = std::int64_t{16} << 20;  // less than a log with NCCL_DEBUG=INFO
+
+// What one folder is for, in the order in which it was seen.
+struct Folder {
+  const Disk* disk = nullptr;
+  std::string purposes = {};
+  bool only_dumps = true;  // what is written there is for reading after a failure
+};
+
+// torch, NCCL and Python go on without these; a log or a dump is lost.
+bool is_a_dump(const std::string& purpose) {
+  return purpose.starts_with("NCCL_") || purpose.starts_with("TORCH") || purpose == "core dumps";
+}
+
+std::map<std::string, Folder> folders_of(const World& world) {
+  std::map<std::string, Folder> folders;
+  for (const Disk& disk : world.disks) {
+    if (disk.error != 0) continue;
+    Folder& folder = folders[disk.path];
+    folder.disk = &disk;
+    folder.purposes += (folder.purposes.empty() ? "" : ", ") + disk.purpose;
+    folder.only_dumps = folder.only_dumps && is_a_dump(disk.purpose);
+  }
+  return folders;
+}
+
+// Many file systems keep some blocks back for root, and the figure leaves those out.
+bool left_to_root(const NodeFacts& node, const Disk& disk) {
+  const bool root = node.identity.known() && node.identity->uid == 0;
+  return root && !disk.read_only && disk.files_free != 0;
+}
+
+Finding about(const NodeFacts& node, const Folder& folder, const char* code, std::string what) {
+  const bool notice = folder.only_dumps || left_to_root(node, *folder.disk);
+  const Severity severity = notice ? Severity::notice : Severity::degraded;
+  return {.code = code,
+          .severity = capped_by_context(severity, node.context),
+          .certainty = Certainty::likely,
+          .symptom = Symptom::crash,
+          .subjects = {.nodes = {node.host}},
+          .summary =
+              fmt::format("{} on {} ({}) {}", folder.disk->path, node.host, folder.purposes, what)};
+}
+
+void judge_full(const NodeFacts& node, const Folder& folder, Judge& judge) {
+  const Disk& disk = *folder.disk;
+  const bool no_files = disk.files_free == 0;
+  const std::string path = shell_quote(disk.path);
+  Finding finding = about(node, folder, "host-disk-full",
+                          no_files ? "can take no more files: its file system has no inode left"
+                                   : fmt::format("has {} left", size_text(disk.free)));
+  finding.evidence = {
+      no_files ? seen(node, "free inodes of " + disk.path, "0", "some", "df -i " + path)
+               : seen(node, "room in " + disk.path,
+                      fmt::format("{} of {}", size_text(disk.free), size_text(disk.size)),
+                      size_text(kNoRoom) + " or more", "df -h " + path)};
+  finding.fix = {by_hand(
+      node, fmt::format("see what fills it (`{} {} | sort -n | tail`) and remove what nobody "
+                        "needs, or let the job write elsewhere",
+                        no_files ? "du -x --inodes" : "du -xm", path))};
+  judge.report(std::move(finding));
+}
+
+void judge_read_only(const NodeFacts& node, const Folder& folder, Judge& judge) {
+  const std::string path = shell_quote(folder.disk->path);
+  Finding finding = about(node, folder, "host-disk-read-only", "may only be read");
+  finding.evidence = {seen(node, folder.disk->path, "read-only", "writable",
+                           "findmnt -T " + path + "; touch " + path + "/x")};
+  finding.fix = {
+      by_hand(node,
+              "mount something writable there (docker --tmpfs /tmp, an emptyDir), or set "
+              "TMPDIR and the names of log files to a place that may be written; a disk "
+              "that the kernel made read-only has failed: `dmesg -T | grep -i "
+              "'remount'`")};
+  judge.report(std::move(finding));
+}
+
+// An image is mounted read-only on purpose, and a program may be started in it.
+bool meant_for_writing(const Folder& folder) {
+  return folder.purposes.find("working folder") == std::string::npos;
+}
+
+void judge_node(const NodeFacts& node, const World& world, Judge& judge) {
+  for (const auto& [path, folder] : folders_of(world)) {
+    const Disk& disk = *folder.disk;
+    if (disk.read_only) {
+      if (meant_for_writing(folder)) judge_read_only(node, folder, judge);
+      continue;
+    }
+    const bool full = disk.size > kNoRoom && disk.free < kNoRoom;
+    if (full || disk.files_free == 0) judge_full(node, folder, judge);
+  }
+}
+
+void run(const Case& c, Judge& judge) {
+  for (const NodeFacts& node : c.cluster.nodes) {
+    const World* world = judge.see(node, "world", node.world);
+    if (world != nullptr) judge_node(node, *world, judge);
+  }
+}
+
+constexpr Page kFullPage{
+    .meaning =
+        "The file system has no room, or no inode, for what the job writes there. torchrun makes "
+        "its log folder in TMPDIR, Python its temporary files, a checkpoint goes to the working "
+        "folder: `No space left on device`. NCCL's and torch's own debug files are lost without a "
+        "word.",
+    .confirm = "`df -h PATH; df -i PATH` in the job's own world.",
+    .fix = "Remove what fills it, or set TMPDIR, NCCL_DEBUG_FILE and the like to another place.",
+    .verify = "`df -h PATH` shows room again."};
+constexpr Page kReadOnlyPage{
+    .meaning =
+        "Logs or temporary files are to go where nothing may be written: a container with a "
+        "read-only root and no /tmp of its own, or a disk that the kernel made read-only after an "
+        "error.",
+    .confirm = "`findmnt -T PATH` shows `ro`; `touch PATH/x` fails.",
+    .fix = "A writable mount there, or another TMPDIR, NCCL_DEBUG_FILE and the like.",
+    .verify = "`touch PATH/x && rm PATH/x` succeeds in the job."};
+constexpr Code kCodes[] = {{.id = "host-disk-full",
+                            .fault_class = FaultClass::rank_missing,
+                            .worst = Severity::degraded,
+                            .title = "A disk that the job writes to is full",
+                            .causes = {},
+                            .page = kFullPage},
+                           {.id = "host-disk-read-only",
+                            .fault_class = FaultClass::rank_missing,
+                            .worst = Severity::degraded,
+                            .title = "Where the job writes may only be read",
+                            .causes = {},
+                            .page = kReadOnlyPage}};
+
+}  // namespace
+
+extern const Check host_disk{
+    .title = "There is room where logs and temporary files go", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks

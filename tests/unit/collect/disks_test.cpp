@@ -1,0 +1,79 @@
+#include "collect/disks.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace distdoctor;           // NOLINT(google-build-using-namespace)
+using namespace distdoctor::collect;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+using Folder = std::optional<std::string>;
+
+std::vector<Disk> disks_of(const machine::CapturedMachine& captured) {
+  return read_disks(*machine::Machine::captured(captured));
+}
+
+}  // namespace
+
+TEST_CASE("the folder in which a file is made") {
+  CHECK(folder_of("/logs/nccl.%h.%p", "/job") == Folder("/logs"));
+  CHECK(folder_of("/logs/%h/nccl", "/job") == Folder("/logs"));
+  CHECK(folder_of("/x", "/job") == Folder("/"));
+  CHECK(folder_of("nccl.log", "/job") == Folder("/job"));
+  CHECK(folder_of("run/nccl.log", "/job") == Folder("/job/run"));
+  CHECK(folder_of("nccl.log", "") == Folder());
+  CHECK(folder_of("", "/job") == Folder());
+  CHECK(folder_of("/dev/stderr", "/job") == Folder());
+  CHECK(folder_of_cores("core.%p", "/job") == Folder("/job"));
+  CHECK(folder_of_cores("/cores/%e", "/job") == Folder("/cores"));
+  CHECK(folder_of_cores("|/lib/systemd/systemd-coredump", "/job") == Folder());
+}
+
+TEST_CASE("the places of an environment") {
+  const Settings settings = {{"TMPDIR", {.value = "/scratch"}},
+                             {"NCCL_DEBUG_FILE", {.value = "/logs/%h"}},
+                             {"TORCH_TRACE", {.value = "trace"}}};
+  CHECK(places_of(settings, "/job") == std::vector<Place>{{"TMPDIR", "/scratch"},
+                                                          {"working folder", "/job"},
+                                                          {"NCCL_DEBUG_FILE", "/logs"},
+                                                          {"TORCH_TRACE", "/job/trace"}});
+  CHECK(places_of({}, "") == std::vector<Place>{{"temporary files", "/tmp"}});
+}
+
+TEST_CASE("disks of a captured machine: ours, and those of a worker that sees our files") {
+  machine::CapturedMachine captured{.uptime_s = 100};
+  captured.environment = {{"NCCL_DEBUG_FILE", "/logs/x"}};
+  captured.limits["core"] = {.soft = {}, .hard = {}};
+  auto& files = captured.files;
+  files["/proc/self/cwd"].link = "/home/ann";
+  files["/proc/self/ns/mnt"].link = "mnt:[1]";
+  files["/proc/sys/kernel/core_pattern"].text = "/cores/%e\n";
+  files["/proc/7/stat"].text = "7 (python3) S 1 7 7 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 9 1";
+  files["/proc/7/cmdline"].text = std::string("python3\0train.py\0", 17);
+  files["/proc/7/environ"].text =
+      std::string("RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=node0\0MASTER_PORT=1\0TMPDIR=/scratch\0", 69);
+  files["/proc/7/status"].text = "Uid:\t1000\t1000\t1000\t1000\n";
+  files["/proc/7/cwd"].link = "/job";
+  files["/proc/7/ns/mnt"].link = "mnt:[1]";
+  captured.file_systems["/tmp"] = {.size = 100, .free = 7};
+  captured.file_systems["/cores"] = {.size = 100, .free = 9, .read_only = true};
+  captured.file_systems["/job"] = {.size = 50, .free = 5};
+  const std::vector<Disk> expected = {
+      {.purpose = "temporary files", .path = "/tmp", .size = 100, .free = 7},
+      {.purpose = "working folder", .path = "/home/ann", .error = ENOENT},
+      {.purpose = "NCCL_DEBUG_FILE", .path = "/logs", .error = ENOENT},
+      {.purpose = "core dumps", .path = "/cores", .size = 100, .free = 9, .read_only = true},
+      {.purpose = "TMPDIR", .path = "/scratch", .error = ENOENT},
+      {.purpose = "working folder", .path = "/job", .size = 50, .free = 5}};
+  CHECK(disks_of(captured) == expected);
+
+  files["/proc/7/ns/mnt"].link = "mnt:[2]";  // in a container of its own
+  const auto disks = disks_of(captured);
+  CHECK(std::ranges::find(disks, "/job", &Disk::path) == disks.end());
+}
