@@ -44,6 +44,7 @@ struct Raw {
   std::vector<std::string> skip;
   std::string pid = {};
   bool no_probe = false;
+  bool collective = false;
   exam::Bisection bisection = {};
   std::string layers = {};
   std::string sizes = {};
@@ -124,6 +125,8 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
   app.footer(kFooter);
   CLI::App* check = app.add_subcommand("check", "Find what keeps a job from starting");
   add_job_options(*check, raw, options);
+  check->add_flag("--collective", raw.collective,
+                  "Then run a tiny all-reduce, and bisect what is wrong with it");
   check->add_option("--only", raw.only, "Only these areas, checks or codes")->delimiter(',');
   add_judging_options(*check, raw, options);
   CLI::App* bisect = app.add_subcommand(
@@ -287,8 +290,9 @@ Result<void> take_bisection(const Raw& raw, Options& options) {
   if (!raw.layers.empty()) {
     DD_TRY(wanted.only, exam::read_layers(raw.layers));
   }
-  if (!raw.collective_backend.empty()) {
-    wanted.backend = raw.collective_backend == "gloo" ? RunBackend::gloo : RunBackend::nccl;
+  const std::string& backend = raw.collective ? raw.backend : raw.collective_backend;
+  if (!backend.empty()) {
+    wanted.backend = backend == "gloo" ? RunBackend::gloo : RunBackend::nccl;
   }
   options.exam.bisection = std::move(wanted);
   return {};
@@ -297,7 +301,7 @@ Result<void> take_bisection(const Raw& raw, Options& options) {
 Result<void> take(const Raw& raw, Options& options) {
   if (options.command == "explain" || options.command == "list") return {};
   DD_TRY(take_job(raw, options));
-  if (options.command == "bisect") {
+  if (options.command == "bisect" || raw.collective) {
     DD_TRY(take_bisection(raw, options));
   }
   return take_judging(raw, options);

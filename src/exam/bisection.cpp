@@ -18,9 +18,12 @@ bool has_gpus(const ClusterFacts& cluster) {
   });
 }
 
+RunBackend backend_of(const ClusterFacts& cluster, const Bisection& wanted) {
+  return wanted.backend.value_or(has_gpus(cluster) ? RunBackend::nccl : RunBackend::gloo);
+}
+
 planner::Options planned(const ClusterFacts& cluster, const Bisection& wanted) {
-  const auto natural = has_gpus(cluster) ? RunBackend::nccl : RunBackend::gloo;
-  return {.backend = wanted.backend.value_or(natural),
+  return {.backend = backend_of(cluster, wanted),
           .places = planner::places_of(cluster, wanted.ranks_per_node),
           .max_runs = wanted.max_runs,
           .only = wanted.only,
@@ -44,15 +47,18 @@ void add_gpu_users(const NodeFacts& node, std::vector<std::string>& users) {
 
 }  // namespace
 
-std::vector<std::string> busy_with(const ClusterFacts& cluster) {
+// Of Gloo only the network is shared: a job in a network namespace of its own does not count.
+std::vector<std::string> busy_with(const ClusterFacts& cluster, const Bisection& wanted) {
+  const bool gpus = backend_of(cluster, wanted) == RunBackend::nccl;
   std::vector<std::string> users;
   for (const NodeFacts& node : cluster.nodes) {
     if (node.processes.known()) {
       for (const TrainingProcess& process : *node.processes) {
-        if (process.role != ProcessRole::launcher) users.push_back(line_of(node, process));
+        const bool counts = process.role != ProcessRole::launcher && (gpus || process.our_network);
+        if (counts) users.push_back(line_of(node, process));
       }
     }
-    add_gpu_users(node, users);
+    if (gpus) add_gpu_users(node, users);
   }
   return users;
 }

@@ -6,8 +6,9 @@
 
 namespace distdoctor::exam {
 
-// Processes that a collective of ours would disturb: "node0: pid 71 (python train.py)".
-std::vector<std::string> busy_with(const ClusterFacts& cluster);
+// Processes that a collective of ours would disturb, or that would disturb it: those of a training
+// job, and of NCCL whoever computes on a GPU. "node0: pid 71 (python train.py)".
+std::vector<std::string> busy_with(const ClusterFacts& cluster, const Bisection& wanted);
 
 // The runs that would be made first, one line each.
 std::vector<std::string> tree_of(const ClusterFacts& cluster, const Bisection& wanted);

@@ -158,8 +158,11 @@ class Exam {
     const Bisection& wanted = *options_.bisection;
     outcome_.tree = tree_of(cluster(), wanted);
     if (!options_.probe) return;
-    if (!wanted.force) outcome_.busy = busy_with(cluster());
-    if (!outcome_.busy.empty()) return;
+    if (!wanted.force) outcome_.busy = busy_with(cluster(), wanted);
+    if (!outcome_.busy.empty()) {
+      outcome_.inconclusive = "none was run, since others work there: " + outcome_.busy.front();
+      return;
+    }
     tell("bisect", "");
     outcome_.inconclusive =
         bisect(wanted, *fleet_, deadline_, options_.interrupted, outcome_.cluster);

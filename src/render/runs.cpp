@@ -49,9 +49,9 @@ std::string first_error(const Experiment& run) {
 
 std::string run_line(const Experiment& run) {
   const std::string switches = switches_of(run);
-  std::string line = fmt::format("{:3}  {}{}  {} ranks  {}", run.number, run.what,
+  std::string line = fmt::format("{:3}  {}{}  {} rank{}  {}", run.number, run.what,
                                  switches.empty() ? "" : " (" + switches + ")", run.ranks.size(),
-                                 slug(run.outcome));
+                                 run.ranks.size() == 1 ? "" : "s", slug(run.outcome));
   if (run.outcome == RunOutcome::ok) {
     const double bandwidth = bandwidth_of(run);
     if (bandwidth > 0) line += fmt::format("  {:.3g} GB/s", bandwidth);

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <distdoctor/areas.h>
+#include <distdoctor/quote.h>
 
 #include "base/units.h"
 #include "render/causes.h"
@@ -140,6 +141,19 @@ void not_checked(const Report& report, const Style& style, std::ostream& out) {
   out << wrapped(line, 0, style.width());
 }
 
+// All is well, as far as `check` looks; what it did not try is the collective itself.
+void hint(const Report& report, const Style& style, std::ostream& out) {
+  const Diagnosis& d = report.diagnosis;
+  const bool nothing = d.verdict == Verdict::healthy && d.causes.empty();
+  if (report.command != "check" || !nothing || !report.cluster.experiments.empty()) return;
+  std::vector<std::string> hosts;
+  for (const NodeLine& node : d.nodes) hosts.push_back(shell_quote(printable(node.host)));
+  const std::string peers = hosts.size() < 2 ? "" : " --peers " + join(hosts, ",");
+  out << wrapped(
+      "It is slow or hangs all the same? distdoctor bisect" + peers + " runs tiny all-reduces", 0,
+      style.width());
+}
+
 }  // namespace
 
 void text(const Report& report, const TextOptions& options, std::ostream& out) {
@@ -153,6 +167,7 @@ void text(const Report& report, const TextOptions& options, std::ostream& out) {
   if (report.diagnosis.causes.empty()) out << '\n';
   verdict(report, style, out);
   not_checked(report, style, out);
+  hint(report, style, out);
 }
 
 }  // namespace distdoctor::render
