@@ -17,6 +17,7 @@ constexpr double kFarBelow = 0.6;
 constexpr double kFaster = 1.25;
 constexpr double kMuchFaster = 1.5;
 constexpr int kRoundsHealthy = 3;  // a fault that shows in half of the runs hides once in eight
+constexpr int kRoundsDoubtful = 8;
 
 using Found = Known<std::optional<Isolation>>;
 
@@ -61,7 +62,7 @@ Found speed_trouble(const ClusterFacts& cluster,
                     const Shape& shape,
                     const std::optional<LinkLimit>& limit) {
   const double speed = best_speed(cluster, options);
-  if (speed <= 0) return std::nullopt;
+  if (speed <= 0 || shape.places.size() < 2) return std::nullopt;
   Series series(cluster, options, faster_than(speed, limit ? kFaster : kMuchFaster));
   const Ask ask{.cluster = &cluster, .options = &options, .shape = &shape, .series = &series};
   DD_TRY(auto straggler, find_straggler(ask));
@@ -70,17 +71,28 @@ Found speed_trouble(const ClusterFacts& cluster,
   return find_slow(ask, speed, limit);
 }
 
+// Runs that did not work beside a baseline that did: a switch may be to blame once; else the fault
+// may hide in the baseline, which then takes more rounds.
+int rounds_needed(const ClusterFacts& cluster) {
+  int sick = 0;
+  for (const Experiment& run : cluster.experiments) {
+    if (works(run) == Answer::sick) sick += run.switches.empty() ? 2 : 1;
+  }
+  return sick > 1 ? kRoundsDoubtful : kRoundsHealthy;
+}
+
 Step working(const Ask& ask, const Reading& baseline) {
   const ClusterFacts& cluster = *ask.cluster;
+  const auto rounds = ask.series->ask(ask.baseline(), rounds_needed(cluster));
+  if (!rounds) return step_of(rounds.error());
+  if (rounds->sick()) return broken(ask);
+  if (!rounds->sound()) return inconclusive("the baseline could not be run again");
   const auto first =
       std::ranges::find(cluster.experiments, baseline.numbers.front(), &Experiment::number);
   const auto limit = limit_of(cluster, *ask.shape, *first);
   const Found found = speed_trouble(cluster, *ask.options, *ask.shape, limit);
   if (!found) return step_of(found.error());
   if (*found) return **found;
-  const auto rounds = ask.series->ask(ask.baseline(), kRoundsHealthy);
-  if (!rounds) return step_of(rounds.error());
-  if (!rounds->sound()) return inconclusive("the baseline could not be run again");
   return Healthy{.bus_gb_per_s = best_speed(cluster, *ask.options),
                  .allowed_gb_per_s = limit ? limit->gb_per_s : 0,
                  .limit = limit ? limit->limit : ""};

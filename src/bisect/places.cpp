@@ -75,14 +75,19 @@ Layer layer_of(const Where& where) {
   return where.units.front().place.device < 0 ? Layer::node : Layer::gpu;
 }
 
-// One rank on each node alone: when even that is sick it is not a matter of who talks to whom.
+// Single ranks, two of each node: when even these are sick it is not a matter of one place, nor of
+// who talks to whom.
 Known<std::optional<Culprit>> nothing_runs(const Ask& ask, const Search& search) {
   std::vector<Unit> singles;
   for (const Unit& node : units_of_nodes(ask.shape->places)) {
     singles.push_back({.place = node.members.front(), .members = {node.members.front()}});
+    if (node.members.size() < 2) continue;
+    singles.push_back({.place = node.members.back(), .members = {node.members.back()}});
   }
-  DD_TRY(const std::vector<Unit> sick, search.sick_alone(singles));
-  if (sick.size() < singles.size()) return std::nullopt;
+  for (const Unit& single : singles) {
+    DD_TRY(const Reading alone, search.run({single}));
+    if (!alone.sick()) return std::nullopt;
+  }
   DD_TRY(const Reading again, search.run({singles.front()}, 2));
   if (!again.sick()) return std::nullopt;
   return Culprit{.layer = Layer::setup, .where = {.sick = again.numbers}};

@@ -15,7 +15,7 @@ constexpr std::int64_t kJudgedNccl = 256 * kMiB;
 constexpr std::int64_t kJudgedGloo = 4 * kMiB;
 
 constexpr int kRunsToEstimate = 5;  // of a baseline that went both ways
-constexpr double kLuck = 0.03;      // chance that a sick setup passes for a sound one
+constexpr double kLuck = 0.01;      // chance that a sick setup passes for a sound one
 constexpr double kRarest = 0.25;    // a fault that shows less often than this is beyond us
 constexpr int kMostPatience = 8;
 
@@ -76,8 +76,8 @@ void Series::look_for_doubt() {
 void Series::expect_luck(const std::vector<const Experiment*>& baseline) {
   const auto sick = std::ranges::count_if(
       baseline, [&](const Experiment* run) { return judgement_(*run) == Answer::sick; });
-  const double share =
-      static_cast<double>(sick) / static_cast<double>(std::max<std::size_t>(baseline.size(), 1));
+  // One more that was sound: so few runs tell the share but roughly.
+  const double share = static_cast<double>(sick) / static_cast<double>(baseline.size() + 1);
   const double often = std::clamp(share, kRarest, 0.95);
   patience_ = std::clamp(static_cast<int>(std::ceil(std::log(kLuck) / std::log(1 - often))), 2,
                          kMostPatience);

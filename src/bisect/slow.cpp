@@ -161,6 +161,7 @@ std::vector<RunPlace> in_every_round(const Ask& ask, const std::vector<int>& rou
 
 Found find_straggler(const Ask& ask) {
   DD_TRY(const Reading rounds, ask.series->ask(ask.baseline(), 2));
+  if (!rounds.sick()) return std::nullopt;
   const auto blamed = in_every_round(ask, rounds.numbers);
   const auto rest = without(ask.shape->places, blamed);
   if (blamed.empty() || rest.size() < 2) return std::nullopt;
@@ -190,6 +191,7 @@ Found find_slow(const Ask& ask, double speed, const std::optional<LinkLimit>& li
   DD_TRY(auto place, by_place(ask, speed, limit));
   if (place) return place;
   DD_TRY(const Reading rounds, ask.series->ask(ask.baseline(), 2));
+  if (!rounds.sick()) return std::nullopt;
   Isolation found = slow(ask, Layer::none, speed, limit);
   found.proof = rounds.numbers;
   return found;

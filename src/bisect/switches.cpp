@@ -207,21 +207,6 @@ bool uses(const Experiment& baseline, std::string_view word) {
   });
 }
 
-// By what the transports of all ranks are called (NCCL's "via ..." lines).
-bool out_of_use(const Experiment& baseline, const Candidate& candidate) {
-  if (!transports_known(baseline) || candidate.switches.size() > 1) return false;
-  switch (candidate.layer) {
-    case Layer::p2p:
-      return !uses(baseline, "P2P");
-    case Layer::shm:
-      return !uses(baseline, "SHM");
-    case Layer::gdr:
-      return !uses(baseline, "GDRDMA");
-    default:
-      return false;
-  }
-}
-
 struct Words {
   Layer layer;
   std::string_view word;
@@ -242,6 +227,22 @@ bool blamed(const Experiment& baseline, Layer layer) {
       return words.layer == layer && rank.error.find(words.word) != std::string::npos;
     });
   });
+}
+
+// By what the transports of all ranks are called (NCCL's "via ..." lines).
+bool out_of_use(const Experiment& baseline, const Candidate& candidate) {
+  if (!transports_known(baseline) || candidate.switches.size() > 1) return false;
+  if (blamed(baseline, candidate.layer)) return false;
+  switch (candidate.layer) {
+    case Layer::p2p:
+      return !uses(baseline, "P2P");
+    case Layer::shm:
+      return !uses(baseline, "SHM");
+    case Layer::gdr:
+      return !uses(baseline, "GDRDMA");
+    default:
+      return false;
+  }
 }
 
 }  // namespace

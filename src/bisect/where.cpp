@@ -78,36 +78,35 @@ Known<bool> Search::sick(const std::vector<Unit>& units) const {
   return reading.sick();
 }
 
+// Twice: a verdict hangs on it.
 Known<bool> Search::with_partner(const Unit& unit, const Unit& partner) const {
-  return sick({unit, partner});
+  DD_TRY(const Reading reading, run({unit, partner}, 2));
+  return reading.sick();
 }
 
 // The verdict on places stands on a repetition, and on the others being sound without them.
-Known<Where> Search::confirmed(Where where, const std::vector<Unit>& rest) const {
-  std::vector<Unit> blamed = where.units;
-  if (members_of(blamed).size() < least_ && !rest.empty()) blamed.push_back(rest.front());
-  DD_TRY(const Reading again, run(blamed, 2));
+Known<Where> Search::confirmed(Where where,
+                               const std::vector<Unit>& sick_group,
+                               const std::vector<Unit>& rest) const {
+  DD_TRY(const Reading again, run(sick_group, 2));
   if (!again.sick()) return Where{};
   where.sick = again.numbers;
-  if (rest.empty()) return where;
   DD_TRY(const Reading without, run(rest, 2));
   if (!without.sound()) return Where{};
   where.sound = without.numbers;
   return where;
 }
 
-Known<Where> Search::one(const Unit& unit, const std::vector<Unit>& rest) const {
-  return confirmed({.units = {unit}}, rest);
-}
-
 // Which of two that fail together fails with others, too; with neither it is what lies between.
 Known<Where> Search::pair(const std::vector<Unit>& two, const std::vector<Unit>& rest) const {
-  if (rest.empty()) return Where{.units = {}, .pair = true};
-  DD_TRY(const bool first, with_partner(two.front(), rest.front()));
-  DD_TRY(const bool second, with_partner(two.back(), rest.front()));
-  if (first && !second) return one(two.front(), minus(rest, {two.front()}));
-  if (second && !first) return one(two.back(), minus(rest, {two.back()}));
-  return confirmed({.units = two, .pair = !first}, rest);
+  if (rest.empty()) return Where{.pair = true};
+  const Unit& partner = rest.front();
+  DD_TRY(const bool first, with_partner(two.front(), partner));
+  DD_TRY(const bool second, with_partner(two.back(), partner));
+  if (first == second) return confirmed({.units = two, .pair = !first}, two, rest);
+  const Unit& bad = first ? two.front() : two.back();
+  const Unit& good = first ? two.back() : two.front();
+  return confirmed({.units = {bad}}, {bad, partner}, where_detail::joined({good}, rest));
 }
 
 Known<Where> Search::among(const std::vector<Unit>& units) const {
@@ -117,7 +116,8 @@ Known<Where> Search::among(const std::vector<Unit>& units) const {
   if (blamed.empty() || blamed.size() > 2) return Where{};
   DD_TRY(const bool others, sick(rest));
   if (others) return Where{};
-  return blamed.size() == 1 ? one(blamed.front(), rest) : pair(blamed, rest);
+  if (blamed.size() == 2) return pair(blamed, rest);
+  return rest.empty() ? Where{} : confirmed({.units = blamed}, blamed, rest);
 }
 
 Known<std::vector<Unit>> Search::sick_alone(const std::vector<Unit>& units) const {

@@ -82,9 +82,10 @@ class Search {
  private:
   Known<bool> sick(const std::vector<Unit>& units) const;
   Known<bool> with_partner(const Unit& unit, const Unit& partner) const;
-  Known<Where> one(const Unit& unit, const std::vector<Unit>& rest) const;
   Known<Where> pair(const std::vector<Unit>& two, const std::vector<Unit>& rest) const;
-  Known<Where> confirmed(Where where, const std::vector<Unit>& rest) const;
+  Known<Where> confirmed(Where where,
+                         const std::vector<Unit>& sick_group,
+                         const std::vector<Unit>& rest) const;
 
   Series* series_;
   Switches switches_;
