@@ -108,15 +108,16 @@ Limit by_pcie(const NodeFacts& node, const std::vector<RunPlace>& here, double s
     const auto rate = pcie_gb_per_s(device->width, device->max_speed_gts);
     if (!rate) return std::nullopt;
     if (limit && limit->gb_per_s <= share * *rate) continue;
-    limit = {.gb_per_s = share * *rate,
-             .limit = fmt::format("PCIe x{} at {:g} GT/s of GPU {} on {}", *device->width,
-                                  *device->max_speed_gts, place.device, node.host)};
+    limit = {
+        .gb_per_s = share * *rate,
+        .limit = fmt::format("PCIe x{} at {:g} GT/s of GPU {} on {}", device->width.value_or(0),
+                             device->max_speed_gts.value_or(0), place.device, node.host)};
   }
   return limit;
 }
 
 Limit inside(const NodeFacts& node, const std::vector<RunPlace>& here, const Experiment& run) {
-  const Limit nvlink = by_nvlink(node, here);
+  Limit nvlink = by_nvlink(node, here);
   if (nvlink) return nvlink;
   const bool by_host = any_transport(run, "SHM") || !any_transport(run, "P2P");
   return by_pcie(node, here, by_host ? kHostMemoryShare : kPcieShare);

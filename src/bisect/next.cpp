@@ -52,7 +52,7 @@ Judgement faster_than(double speed, double times) {
 Step broken(const Ask& ask) {
   const Found found = find_broken(ask);
   if (!found) return step_of(found.error());
-  if (*found) return **found;
+  if (const auto& isolation = *found) return *isolation;
   return inconclusive("it does not work, and neither a switch nor fewer ranks made it work twice");
 }
 
@@ -92,7 +92,7 @@ Step working(const Ask& ask, const Reading& baseline) {
   const auto limit = limit_of(cluster, *ask.shape, *first);
   const Found found = speed_trouble(cluster, *ask.options, *ask.shape, limit);
   if (!found) return step_of(found.error());
-  if (*found) return **found;
+  if (const auto& isolation = *found) return *isolation;
   return Healthy{.bus_gb_per_s = best_speed(cluster, *ask.options),
                  .allowed_gb_per_s = limit ? limit->gb_per_s : 0,
                  .limit = limit ? limit->limit : ""};
@@ -136,7 +136,7 @@ bool add_layers(std::string_view word, std::vector<Layer>& layers) {
   }
   for (const std::string_view name : EnumNames<Layer>::values) {
     if (to_lower(name) != wanted || name == slug(Layer::none)) continue;
-    layers.push_back(*enum_from_slug<Layer>(name));
+    layers.push_back(enum_from_slug<Layer>(name).value_or(Layer::none));
     return true;
   }
   return false;

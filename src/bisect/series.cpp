@@ -112,24 +112,31 @@ Wanted Series::want(const Setup& setup) const {
   return {.experiment = std::move(run)};
 }
 
+// Of all the same runs together; sick_runs counts those.
+Reading Series::read(const std::vector<const Experiment*>& runs, int& sick_runs) const {
+  Reading reading;
+  for (const Experiment* run : runs) {
+    const Answer answer = judgement_(*run);
+    if (answer == Answer::none) return {.numbers = {run->number}};
+    const bool decides = answer == Answer::sick && sick_runs++ == 0;
+    reading.numbers.insert(decides ? reading.numbers.begin() : reading.numbers.end(), run->number);
+    reading.gb_per_s = std::max(reading.gb_per_s, speed_of(*run).value_or(0));
+  }
+  reading.answer = sick_runs > 0 ? Answer::sick : Answer::sound;
+  return reading;
+}
+
 Known<Reading> Series::ask(const Setup& setup, int at_least) {
   const bool baseline = setup.switches.empty() && setup.places == options_->places;
   const int enough =
       flaky_ ? std::max({at_least, patience_, baseline ? kRunsToEstimate : 0}) : at_least;
   const auto runs = runs_of(setup);
-  Reading reading;
   int sick_runs = 0;
-  for (const Experiment* run : runs) {
-    const Answer answer = judgement_(*run);
-    if (answer == Answer::none) return Reading{.numbers = {run->number}};
-    if (answer == Answer::sick) ++sick_runs;
-    const bool decides = answer == Answer::sick && sick_runs == 1;
-    reading.numbers.insert(decides ? reading.numbers.begin() : reading.numbers.end(), run->number);
-    reading.gb_per_s = std::max(reading.gb_per_s, speed_of(*run).value_or(0));
-  }
+  Reading reading = read(runs, sick_runs);
+  const bool proves_nothing = !runs.empty() && reading.answer == Answer::none;
   const bool settled = sick_runs > 0 && (!baseline || !flaky_) && sick_runs >= at_least;
-  if (!settled && static_cast<int>(runs.size()) < enough) return std::unexpected(want(setup));
-  reading.answer = sick_runs > 0 ? Answer::sick : Answer::sound;
+  const bool done = proves_nothing || settled || static_cast<int>(runs.size()) >= enough;
+  if (!done) return std::unexpected(want(setup));
   return reading;
 }
 

@@ -58,6 +58,7 @@ class Series {
 
  private:
   [[nodiscard]] std::vector<const Experiment*> runs_of(const Setup& setup) const;
+  [[nodiscard]] Reading read(const std::vector<const Experiment*>& runs, int& sick_runs) const;
   [[nodiscard]] Wanted want(const Setup& setup) const;
   void look_for_doubt();
   void expect_luck(const std::vector<const Experiment*>& baseline);

@@ -116,19 +116,19 @@ std::vector<Wire> wires_of(const std::vector<const NodeFacts*>& nodes) {
   return wires;
 }
 
+std::vector<Choice> choices_of(const Prediction& node, RunBackend backend) {
+  if (backend == RunBackend::nccl) {
+    return node.nccl.known() ? node.nccl->net_socket : std::vector<Choice>{};
+  }
+  return node.gloo.known() ? node.gloo->devices : std::vector<Choice>{};
+}
+
 void add_choices(const ClusterFacts& cluster, Shape& shape) {
   for (const std::string& name : shape.nodes) {
     const Prediction* node = find_prediction(cluster, name);
     if (node == nullptr) continue;
-    if (shape.nccl() && node->nccl.known()) {
-      for (const Choice& choice : node->nccl->net_socket) {
-        add_once(shape.interfaces_in_use, choice.interface);
-      }
-    }
-    if (!shape.nccl() && node->gloo.known()) {
-      for (const Choice& choice : node->gloo->devices) {
-        add_once(shape.interfaces_in_use, choice.interface);
-      }
+    for (const Choice& choice : choices_of(*node, shape.backend)) {
+      add_once(shape.interfaces_in_use, choice.interface);
     }
     if (!node->hcas.known()) continue;
     for (const HcaChoice& hca : node->hcas->used) add_once(shape.hcas_in_use, hca.device);

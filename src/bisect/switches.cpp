@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 namespace distdoctor::bisect {
@@ -95,17 +97,20 @@ std::string listed(const std::vector<std::string>& names) {
   return "=" + join(names, ",");
 }
 
-bool in_use(const Shape& shape, const Wire& wire) {
-  return std::ranges::any_of(wire.interfaces, [&](const std::string& name) {
-    const auto& used = shape.interfaces_in_use;
-    return std::ranges::find(used, name) != used.end();
-  });
-}
-
 // Gloo takes exact names, and one device for each: a name that another node lacks breaks it.
 Switches by_wire(const Shape& shape, const Wire& wire) {
   if (!shape.nccl()) return {{"GLOO_SOCKET_IFNAME", wire.interfaces.front()}};
   return {{"NCCL_SOCKET_IFNAME", listed(wire.interfaces)}};
+}
+
+// What is in use beside the wire.
+std::vector<std::string> other_interfaces(const Shape& shape, const Wire& wire) {
+  std::vector<std::string> others;
+  for (const std::string& name : shape.interfaces_in_use) {
+    const bool kept = std::ranges::find(wire.interfaces, name) != wire.interfaces.end();
+    if (!kept) others.push_back(name);
+  }
+  return others;
 }
 
 // Each wire alone; the only one in use would be the baseline once more.
@@ -113,15 +118,11 @@ std::vector<Candidate> wires_alone(const Shape& shape) {
   std::vector<Candidate> all;
   for (const Wire& wire : shape.wires) {
     if (!shape.nccl() && wire.interfaces.size() > 1) continue;
-    if (in_use(shape, wire) && shape.interfaces_in_use.size() <= wire.interfaces.size()) continue;
     Candidate candidate{.layer = Layer::interface,
                         .what = "by " + join(wire.interfaces, ",") + " alone",
                         .switches = by_wire(shape, wire),
+                        .names = other_interfaces(shape, wire),
                         .weight = shape.rdma ? 2 : reports({iface_wrong})};
-    for (const std::string& name : shape.interfaces_in_use) {
-      const bool kept = std::ranges::find(wire.interfaces, name) != wire.interfaces.end();
-      if (!kept) candidate.names.push_back(name);
-    }
     if (!candidate.names.empty()) all.push_back(std::move(candidate));
   }
   return all;
@@ -183,7 +184,13 @@ bool matters(const Shape& shape, const Options& options, const Candidate& candid
 
 void arrange(std::vector<Candidate>& all, const Shape& shape, const Options& options) {
   std::erase_if(all, [&](const Candidate& one) { return !matters(shape, options, one); });
-  std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::weight);
+  // By hand, since equal weights keep their order.
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto place = std::find_if(all.begin(), end,
+                                    [&](const Candidate& one) { return one.weight < end->weight; });
+    std::rotate(place, end, end + 1);
+  }
 }
 
 void append(std::vector<Candidate>& all, std::vector<Candidate> more) {
