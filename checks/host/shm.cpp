@@ -316,24 +316,25 @@ constexpr Page kStalePage{
     .fix = "`rm /dev/shm/nccl-NAME`, once no process maps it.",
     .verify = "`ls /dev/shm` shows no nccl-* while no job runs."};
 constexpr std::string_view kFullCause[] = {"host-shm-full"};
+constexpr std::string_view kNoRoom[] = {"collective-shm-full", "collective-shm-broken"};
 
 constexpr Code kCodes[] = {{.id = "host-shm-small",
                             .fault_class = FaultClass::shm_small,
                             .worst = Severity::blocker,
                             .title = "/dev/shm is too small for NCCL",
-                            .causes = {},
+                            .causes = kNoRoom,
                             .page = kSmallPage},
                            {.id = "host-shm-full",
                             .fault_class = FaultClass::shm_small,
                             .worst = Severity::blocker,
                             .title = "/dev/shm has no room left for NCCL",
-                            .causes = {},
+                            .causes = kNoRoom,
                             .page = kFullPage},
                            {.id = "host-shm-read-only",
                             .fault_class = FaultClass::shm_small,
                             .worst = Severity::blocker,
                             .title = "/dev/shm is read-only",
-                            .causes = {},
+                            .causes = kNoRoom,
                             .page = kReadOnlyPage},
                            {.id = "host-shm-stale",
                             .fault_class = FaultClass::shm_small,
