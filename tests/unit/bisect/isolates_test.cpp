@@ -346,7 +346,6 @@ TEST_CASE("bisect knows a fault that comes and goes") {
       if (found == nullptr) continue;
       const bool exact = found->layer == row.layer && found->places == row.places;
       (exact ? right : wrong) += 1;
-      if (!exact) MESSAGE("seed ", seed, ": ", text_of(step), runs_text(cluster));
     }
     MESSAGE(name, ": ", right, " of 40 right, ", wrong, " wrong");
     CHECK(right >= 30);
