@@ -259,7 +259,7 @@ inline Fix by_hand(const std::string& node, std::string text) {
 inline std::string settings_text(const std::map<std::string, std::string>& settings) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : settings) {
-    texts.push_back(value.empty() ? name + " unset" : name + "=" + value);
+    texts.push_back(value.empty() ? name + " unset" : fmt::format("{}={}", name, value));
   }
   return fmt::format("{}", fmt::join(texts, " "));
 }

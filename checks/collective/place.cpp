@@ -30,9 +30,8 @@ void add_health(const Case& c, const RunPlace& place, Finding& finding) {
                                 .expected = expected,
                                 .command = fmt::format("nvidia-smi -q -i {}", gpu->index)});
   };
-  if (gpu->ecc_uncorrected.value_or(0) > 0) {
-    add("uncorrectable memory errors", std::to_string(*gpu->ecc_uncorrected), "0");
-  }
+  const auto errors = gpu->ecc_uncorrected.value_or(0);
+  if (errors > 0) add("uncorrectable memory errors", std::to_string(errors), "0");
   if (!gpu->throttle.empty()) add("clocks", "held down: " + gpu->throttle.front(), "not held down");
   if (!gpu->error.empty()) add("state", gpu->error, "readable");
 }
