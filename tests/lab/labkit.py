@@ -314,11 +314,11 @@ class Lab:
         running = self.start(job)
         return running.finish(job.deadline * patience)
 
-    def check(self, args, host=0, user="root", limit=90):
-        """`distdoctor check ARGS -o json` on a host: a Report."""
+    def check(self, args, host=0, user="root", limit=90, command="check"):
+        """`distdoctor check ARGS -o json` (or another command that judges) on a host: a Report."""
         begun = time.monotonic()
         # The options stand before a `-- COMMAND`.
-        argv = [self.distdoctor, "check", "-o", "json", *args]
+        argv = [self.distdoctor, command, "-o", "json", *args]
         status, out, err = self.run(host, argv, timeout=limit, user=user)
         report = Report(argv, status, out, err, time.monotonic() - begun)
         with open(self.path("check-%d.txt" % next(self.counter)), "w") as f:

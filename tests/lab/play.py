@@ -5,7 +5,7 @@ import subprocess
 import traceback
 
 from labkit import LabError
-from rows import Fault, Shape, Trouble, check_args
+from rows import Collective, Fault, Shape, Trouble, check_args, peers
 
 
 PATIENCE = 4  # deadlines of a job that should pass are so many times longer: it ends early anyway
@@ -35,7 +35,7 @@ def play(lab, row, prove):
     missing = [p for p in row.needs if not shutil.which(p)]
     if missing:
         return Result().skipped("no " + ", ".join(missing))
-    if prove and isinstance(row, Trouble):
+    if prove and isinstance(row, (Trouble, Collective)):
         return Result().skipped("nothing to prove")
     try:
         lab.up(getattr(row, "nets", None))
@@ -46,6 +46,8 @@ def play(lab, row, prove):
             return prove_fault(lab, row) if isinstance(row, Fault) else prove_shape(lab, row)
         if isinstance(row, Fault):
             return play_fault(lab, row)
+        if isinstance(row, Collective):
+            return play_collective(lab, row)
         return play_shape(lab, row) if isinstance(row, Shape) else play_trouble(lab, row)
     except (LabError, subprocess.TimeoutExpired) as error:
         return Result().failed("lab: %s" % error)
@@ -192,6 +194,37 @@ def still_closed(lab, row, result):
         if lab.dial(source.removeprefix("node"), target, port):
             return result.failed("the fix opened port %d of %s as well" % (port, target))
     return result
+
+
+def bisect(lab, row, env=()):
+    words = [word for pair in env for word in ("--env", "%s=%s" % pair)]
+    args = (*peers(row.hosts), "--backend", "gloo", "--master", "node0:29500", *row.args, *words)
+    return lab.check(args, limit=240, command="bisect")
+
+
+def play_collective(lab, row):
+    result = Result(before="slow" if "slow" in row.name else "-")
+    report = bisect(lab, row)
+    if report.trouble:
+        return result.failed(report.trouble)
+    found = report.findings
+    result.code = found[0]["code"] if found else "none"
+    if not row.expect:
+        runs = len(report.json.get("experiments", []))
+        result.fix = "none needed, %d runs" % runs
+        if report.loud() or report.status != 0:
+            return result.failed("a false alarm: exit %s, %s" % (report.status, ", ".join(sorted(report.loud()))))
+        return result if runs <= row.most_runs else result.failed("%d runs" % runs)
+    if result.code != row.expect:
+        return result.failed("expected %s" % row.expect)
+    env = [pair for step in found[0].get("fix", []) if step["kind"] == "env" for pair in step["env"].items()]
+    result.fix = " ".join("%s=%s" % (name, value.lstrip("=")) for name, value in env) or "cure"
+    if not env:
+        lab.apply(row.cure)
+    again = bisect(lab, row, env)
+    still = again.trouble or (row.expect in again.loud() and "it is still found")
+    result.after = "still" if still else "clean"
+    return result.failed(still) if still else result
 
 
 def play_shape(lab, row):

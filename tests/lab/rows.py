@@ -44,6 +44,21 @@ class Shape:
 
 
 @dataclasses.dataclass(frozen=True)
+class Collective:
+    """`bisect` names this first by real runs of Gloo between the hosts; mended as it prints, or by the cure, it finds nothing."""
+
+    name: str
+    expect: str  # "": it is healthy
+    inject: tuple = ()
+    cure: tuple = ("heal all",)  # where the printed fix is no environment
+    hosts: int = 2
+    args: tuple = ()
+    most_runs: int = 0  # a healthy one ends within so many
+    nets: tuple = ("10.10.0", "10.20.0")
+    needs: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class Trouble:
     """`check` itself is treated badly. `act(lab)` returns None or what was wrong."""
 
