@@ -5,6 +5,7 @@
 #include <distdoctor/views.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -142,9 +143,39 @@ Fix enlarge(const NodeFacts& node, std::int64_t need) {
   return fix;
 }
 
-void judge_read_only(const Case& c, const NodeFacts& node, Judge& judge) {
-  Finding finding = about(c, node, "host-shm-read-only",
-                          fmt::format("/dev/shm of {} is mounted read-only", node.host));
+// Nodes of which the same is to be said share a finding.
+class Groups {
+ public:
+  // Its summary is what comes behind "/dev/shm of NODES ".
+  void add(Finding finding) {
+    const auto same = std::ranges::find_if(all_, [&](const Finding& known) {
+      return known.code == finding.code && known.severity == finding.severity &&
+             known.summary == finding.summary;
+    });
+    if (same == all_.end()) return all_.push_back(std::move(finding));
+    append(finding.subjects.nodes, same->subjects.nodes);
+    append(finding.evidence, same->evidence);
+    append(finding.fix, same->fix);
+  }
+  void report(Judge& judge) {
+    for (Finding& finding : all_) {
+      finding.summary = fmt::format("/dev/shm of {} {}", fmt::join(finding.subjects.nodes, ", "),
+                                    finding.summary);
+      judge.report(std::move(finding));
+    }
+  }
+
+ private:
+  template <class T>
+  static void append(const std::vector<T>& more, std::vector<T>& all) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+
+  std::vector<Finding> all_;
+};
+
+void judge_read_only(const Case& c, const NodeFacts& node, Groups& groups) {
+  Finding finding = about(c, node, "host-shm-read-only", "is mounted read-only");
   add_evidence(node, "/dev/shm", "read-only", "writable", finding);
   const bool container = node.identity.known() && !node.identity->container.empty();
   if (container) {
@@ -159,19 +190,19 @@ void judge_read_only(const Case& c, const NodeFacts& node, Judge& judge) {
                                                : "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
                     .text = "as root"}};
   }
-  judge.report(std::move(finding));
+  groups.add(std::move(finding));
 }
 
-void judge_small(const Case& c, const NodeFacts& node, std::int64_t need, Judge& judge) {
+void judge_small(const Case& c, const NodeFacts& node, std::int64_t need, Groups& groups) {
   Finding finding =
       about(c, node, "host-shm-small",
-            fmt::format("/dev/shm of {} holds {}, but {} need at least {}", node.host,
-                        mebibytes(node.shm->size), what_for(c, node), mebibytes(need)));
+            fmt::format("holds {}, but {} need at least {}", mebibytes(node.shm->size),
+                        what_for(c, node), mebibytes(need)));
   add_evidence(node, "/dev/shm size", mebibytes(node.shm->size),
                fmt::format("at least {}, better {} GiB", mebibytes(need), good_size(need)),
                finding);
   finding.fix = {enlarge(node, need)};
-  judge.report(std::move(finding));
+  groups.add(std::move(finding));
 }
 
 // A job that runs has taken its pools already, so that little is left.
@@ -182,31 +213,31 @@ bool may_be_the_jobs_own(const NodeFacts& node) {
          });
 }
 
-void judge_full(const Case& c, const NodeFacts& node, std::int64_t need, Judge& judge) {
+void judge_full(const Case& c, const NodeFacts& node, std::int64_t need, Groups& groups) {
   if (may_be_the_jobs_own(node)) return;
   Finding finding =
       about(c, node, "host-shm-full",
-            fmt::format("/dev/shm of {} has {} left, but {} need at least {}", node.host,
-                        mebibytes(node.shm->free), what_for(c, node), mebibytes(need)));
+            fmt::format("has {} left, but {} need at least {}", mebibytes(node.shm->free),
+                        what_for(c, node), mebibytes(need)));
   add_evidence(node, "/dev/shm free", mebibytes(node.shm->free),
                fmt::format("at least {}", mebibytes(need)), finding);
   Fix more = enlarge(node, need + node.shm->size - node.shm->free);
   finding.fix = {std::move(more)};
-  judge.report(std::move(finding));
+  groups.add(std::move(finding));
 }
 
 // A site's own floor.
-void judge_policy(const Case& c, const NodeFacts& node, Judge& judge) {
+void judge_policy(const Case& c, const NodeFacts& node, Groups& groups) {
   const auto& [floor, origin] = c.expect.min_shm_bytes;
   if (origin == "default" || node.shm->size >= floor) return;
-  Finding finding = about(c, node, "host-shm-small",
-                          fmt::format("/dev/shm of {} holds {}, below {} ({})", node.host,
-                                      mebibytes(node.shm->size), mebibytes(floor), origin));
+  Finding finding = about(
+      c, node, "host-shm-small",
+      fmt::format("holds {}, below {} ({})", mebibytes(node.shm->size), mebibytes(floor), origin));
   finding.severity = capped(c, node, Severity::degraded);
   add_evidence(node, "/dev/shm size", mebibytes(node.shm->size),
                fmt::format("at least {}", mebibytes(floor)), finding);
   finding.fix = {enlarge(node, floor / 2)};
-  judge.report(std::move(finding));
+  groups.add(std::move(finding));
 }
 
 // --- segments that nobody uses any more ---
@@ -252,26 +283,29 @@ void judge_stale(const Case& c, const NodeFacts& node, Judge& judge) {
   judge.report(std::move(finding));
 }
 
-void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
-  judge_stale(c, node, judge);
+void judge_room(const Case& c, const NodeFacts& node, Groups& groups) {
   if (node.shm->size == 0 && !node.shm->read_only) return;  // without a limit: never small or full
   const std::int64_t need = need_of(c, node);
   if (node.shm->read_only) {
-    judge_read_only(c, node, judge);
+    judge_read_only(c, node, groups);
   } else if (node.shm->size < need) {
-    judge_small(c, node, need, judge);
+    judge_small(c, node, need, groups);
   } else if (node.shm->free < need) {
-    judge_full(c, node, need, judge);
+    judge_full(c, node, need, groups);
   } else {
-    judge_policy(c, node, judge);
+    judge_policy(c, node, groups);
   }
 }
 
 void run(const Case& c, Judge& judge) {
   if (c.cluster.job.nccl == Use::no) return;  // Gloo sends everything through sockets
+  Groups groups;
   for (const NodeFacts& node : c.cluster.nodes) {
-    if (judge.see(node, "shm", node.shm) != nullptr) judge_node(c, node, judge);
+    if (judge.see(node, "shm", node.shm) == nullptr) continue;
+    judge_stale(c, node, judge);
+    judge_room(c, node, groups);
   }
+  groups.report(judge);
 }
 
 // --- the catalogue ---

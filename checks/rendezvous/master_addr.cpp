@@ -166,7 +166,7 @@ bool gives_no_sign(const Dial* dial) {
 }
 
 // Refused, reset or answered: a machine is there, if none of ours.
-void judge_nobody(const Case& c, const std::vector<View>& all, Judge& judge) {
+bool judge_nobody(const Case& c, const std::vector<View>& all, Judge& judge) {
   const auto views = sure(c, all);
   const Master& master = *master_of(c);
   Finding finding = blocker("rendezvous-addr-nobody",
@@ -175,9 +175,9 @@ void judge_nobody(const Case& c, const std::vector<View>& all, Judge& judge) {
   finding.certainty = Certainty::likely;
   for (const View& view : views) {
     for (const Address& address : view.addresses) {
-      if (peer_at(c.cluster, *view.node, address) != nullptr) return;
+      if (peer_at(c.cluster, *view.node, address) != nullptr) return false;
       const auto dials = dials_to(c.cluster, view.node->host, address);
-      if (!std::ranges::all_of(dials, gives_no_sign)) return;
+      if (!std::ranges::all_of(dials, gives_no_sign)) return false;
       if (dials.empty()) continue;
       finding.evidence.push_back(
           seen(master, view, fmt::format("{}: {}", address.text(), slug(dials.front()->outcome)),
@@ -186,9 +186,49 @@ void judge_nobody(const Case& c, const std::vector<View>& all, Judge& judge) {
           fmt::format("ping -c 1 {0}; ip neigh show {0}", shell_quote(address.text()));
     }
   }
-  if (finding.evidence.empty() || views.size() != all.size()) return;
+  if (finding.evidence.empty() || views.size() != all.size()) return false;
   const Meant meant = meant_by(c, {});
   finding.fix.push_back(point_at(c, *meant.node, meant.why));
+  judge.report(std::move(finding));
+  return true;
+}
+
+// No address of it is a peer's, by its links or by an answer of our own listener.
+bool leads_outside(const ClusterFacts& cluster, const View& view) {
+  const auto inside = [&](const Address& address) {
+    const auto dials = dials_to(cluster, view.node->host, address);
+    return peer_at(cluster, *view.node, address) != nullptr ||
+           std::ranges::any_of(dials,
+                               [](const Dial* dial) { return connects(dial) && dial->ours; });
+  };
+  return view.answer == Answer::found && std::ranges::none_of(view.addresses, inside);
+}
+
+// Somebody may be there: right only if rank 0 is.
+void judge_outside(const Case& c, const std::vector<View>& views, Judge& judge) {
+  const Master& master = *master_of(c);
+  const bool outside = std::ranges::all_of(views, [&](const View& view) {
+    return view.host == master.host && leads_outside(c.cluster, view);
+  });
+  if (!outside || !all_links_seen(c.cluster)) return;
+  Finding finding = blocker(
+      "rendezvous-addr-outside",
+      fmt::format("{} {} is no peer's address: rank 0 has to run there, or the address has to "
+                  "lead on to rank 0",
+                  master_name(master), master.host));
+  finding.severity = Severity::notice;
+  for (const View& view : views) {
+    finding.evidence.push_back(
+        seen(master, view, list_of(view.addresses) + ", no peer's", "an address of a peer"));
+  }
+  finding.fix.push_back(
+      {.node = "*",
+       .kind = Fix::Kind::manual,
+       .text =
+           fmt::format("if rank 0 runs there, name that node in --peers, too; if {} leads on to "
+                       "a peer (a Kubernetes Service, address translation), all is well; else "
+                       "set {} to an address of rank 0's node",
+                       master.host, master_name(master))});
   judge.report(std::move(finding));
 }
 
@@ -205,7 +245,7 @@ void run(const Case& c, Judge& judge) {
   if (master->endpoint) return;  // who hosts is decided otherwise: rendezvous/c10d_endpoint
   judge_loopback(c, views, judge);
   judge_other_node(c, views, judge);
-  judge_nobody(c, views, judge);
+  if (!judge_nobody(c, views, judge)) judge_outside(c, views, judge);
 }
 
 // --- the catalogue ---
@@ -224,7 +264,10 @@ constexpr Page kUnresolvablePage{
 constexpr Page kSplitPage{
     .meaning =
         "One name, two machines: a stale hosts file, two DNS views or a cloned entry sends "
-        "some ranks elsewhere, where nobody of this job listens.",
+        "some ranks elsewhere, where nobody of this job listens. Or the value is worked out by "
+        "each "
+        "task for itself: `export MASTER_ADDR=$(hostname)` in a script that srun starts on every "
+        "node.",
     .confirm =
         "`getent ahosts NAME` on each node; `getent -s files ahosts NAME` shows the part of "
         "/etc/hosts.",
@@ -252,6 +295,15 @@ constexpr Page kNobodyPage{
     .fix = "Set MASTER_ADDR to an address of rank 0's node.",
     .verify =
         "`getent ahosts MASTER_ADDR` prints an address that `ip -br addr` shows on that node."};
+constexpr Page kOutsidePage{
+    .meaning =
+        "MASTER_ADDR leads to a machine that is none of the peers. That is right where rank 0 runs "
+        "on a node that --peers does not name, and where the address is translated on its way to "
+        "a peer (a Kubernetes Service, a floating address). Else every rank waits for a store that "
+        "nobody opens.",
+    .confirm = "`getent ahosts MASTER_ADDR`, and `ip -br addr` on the node of rank 0.",
+    .fix = "Name the node of rank 0 in --peers, or set MASTER_ADDR to an address of it.",
+    .verify = "The next run with all nodes in --peers has no such line."};
 constexpr Page kWildcardPage{
     .meaning =
         "0.0.0.0 and :: are for listening on all addresses. A client that connects to them "
@@ -293,6 +345,12 @@ constexpr Code kCodes[] = {
      .title = "MASTER_ADDR belongs to no peer",
      .causes = kAway,
      .page = kNobodyPage},
+    {.id = "rendezvous-addr-outside",
+     .fault_class = FaultClass::master_addr_wrong,
+     .worst = Severity::notice,
+     .title = "MASTER_ADDR leads to a machine that is no peer",
+     .causes = {},
+     .page = kOutsidePage},
     {.id = "rendezvous-addr-wildcard",
      .fault_class = FaultClass::master_addr_wrong,
      .worst = Severity::blocker,

@@ -125,6 +125,20 @@ bool queue_is_full(const Case& c, const Place& place, const Listener& listener) 
   });
 }
 
+// None: not counted, or nobody was.
+std::optional<Evidence> turned_away_by(const Place& place) {
+  if (!place.node.kernel.known()) return std::nullopt;
+  const KernelNet& kernel = *place.node.kernel;
+  if (kernel.listen_overflows.value_or(0) == 0) return std::nullopt;
+  return Evidence{.node = place.node.host,
+                  .fact = "TcpExt ListenOverflows",
+                  .observed = fmt::format("{} connections found a full queue since the start; "
+                                          "net.core.somaxconn is {}",
+                                          *kernel.listen_overflows, kernel.somaxconn),
+                  .expected = "none",
+                  .command = "nstat -az TcpExtListenOverflows; sysctl net.core.somaxconn"};
+}
+
 void accuse_queue(const Case& c, const Place& place, const Listener& listener, Judge& judge) {
   Finding finding =
       about(place, "rendezvous-accept-queue-full",
@@ -139,6 +153,7 @@ void accuse_queue(const Case& c, const Place& place, const Listener& listener, J
                                listener.backlog, owner_text(listener.owner)),
        .expected = "room for more",
        .command = fmt::format("ss -ltnp sport = :{}", place.port)});
+  if (const auto turned_away = turned_away_by(place)) finding.evidence.push_back(*turned_away);
   if (listener.owner && whose(c, place, listener.owner) == Whose::the_jobs) {
     finding.fix.push_back(
         {.node = place.node.host,

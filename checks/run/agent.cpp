@@ -61,6 +61,7 @@ std::vector<std::string> late_facts(const NodeFacts& node) {
   add_if_late("gpu", node.gpu, late);
   add_if_late("kernel_log", node.kernel_log, late);
   add_if_late("firewall", node.firewall, late);
+  add_if_late("site_checks", node.site_checks, late);
   return late;
 }
 

@@ -139,7 +139,7 @@ class Reader {
   Result<void> keep(std::vector<std::string> names, std::size_t begin) {
     if (names.size() > kMostHosts - hosts_.size()) return refuse_many(begin);
     for (std::string& name : names) {
-      const std::string_view bad = bad_host_name(name);
+      const std::string_view bad = bad_peer_name(name);
       const std::string shown = printable(shortened(name, 60));
       if (!bad.empty()) return refuse(begin, fmt::format("'{}': {}", shown, bad));
       if (!seen_.insert(name).second) return refuse(begin, fmt::format("'{}' twice", shown));
@@ -164,6 +164,19 @@ std::string_view bad_host_name(std::string_view name) {
     return "a node's name is made of letters, digits and . _ : -";
   }
   return {};
+}
+
+std::string_view bad_peer_name(std::string_view name) {
+  const auto at = name.find('@');
+  if (at == std::string_view::npos) return bad_host_name(name);
+  if (name.size() > kLongestName) return kTooLong;
+  const auto user = bad_host_name(name.substr(0, at));
+  return user.empty() ? bad_host_name(name.substr(at + 1)) : user;
+}
+
+std::string_view host_of_peer(std::string_view name) {
+  const auto at = name.find('@');
+  return at == std::string_view::npos ? name : name.substr(at + 1);
 }
 
 Result<std::vector<std::string>> parse_hostlist(std::string_view text) {

@@ -11,6 +11,7 @@
 #include "cli/input.h"
 #include "cli/policy.h"
 #include "exam/said.h"
+#include "fleet/launch.h"
 #include "render/explain.h"
 
 #include <CLI/CLI.hpp>
@@ -43,6 +44,7 @@ struct Raw {
   std::vector<std::string> only;
   std::vector<std::string> skip;
   std::string pid = {};
+  std::string checks_dir = {};
   bool no_probe = false;
   bool collective = false;
   exam::Bisection bisection = {};
@@ -69,6 +71,10 @@ void add_node_options(CLI::App& app, Raw& raw, Options& options) {
                  "Look from inside this process's namespaces; auto: on each node, those of its "
                  "training process")
       ->type_name("PID|auto");
+  app.add_option("--checks-dir", raw.checks_dir,
+                 "The site's own checks on each node, instead of /etc/distdoctor/checks.d; none: "
+                 "run none")
+      ->type_name("DIR|none");
   app.add_option("--facts", options.facts_files, "Judge recorded facts instead of machines")
       ->type_name("FILE");
   app.add_option("--timeout", raw.timeout, "For one operation")->capture_default_str();
@@ -113,10 +119,15 @@ void add_bisect_options(CLI::App& app, Raw& raw) {
 }
 
 constexpr const char* kFooter =
-    "distdoctor reads. Beyond that it binds test listeners, sends bounded test traffic between "
-    "the\n"
-    "named peers, runs tiny all-reduces in processes of its own where `bisect` asks for it, and\n"
-    "nothing else; it removes all that it made, also when it is killed.\n"
+    "distdoctor reads. Beyond that it runs the site's own checks (/etc/distdoctor/checks.d), "
+    "binds
+    "
+    "test listeners, sends bounded test traffic between the named peers, runs tiny all-reduces in
+    "
+    "processes of its own where `bisect` asks for it, and nothing else; it removes all that it
+    "
+    "made, also when it is killed.
+    "
     "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 could not tell, 70 our own bug.";
 
 void describe(CLI::App& app, Raw& raw, Options& options) {
@@ -236,6 +247,27 @@ Result<void> take_pid(const std::string& text, Options& options) {
   return {};
 }
 
+Result<void> take_launch(const std::string& text, Options& options) {
+  if (text.empty()) return {};
+  DD_TRY(fleet::split_shell_words(text));
+  if (!text.contains("{host}")) {
+    return failure("read --launch '" + text + "'",
+                   "it has no {host}, so it would start every agent in one place");
+  }
+  options.exam.launch.launch_template = text;
+  return {};
+}
+
+Result<void> take_checks_dir(const std::string& text, Options& options) {
+  if (!text.empty() && text != "none" && !text.starts_with('/')) {
+    return failure("read --checks-dir '" + text + "'",
+                   "it is looked for on each node, so its path must begin with /");
+  }
+  const bool no_matter = options.command == "env" || options.command == "bisect";
+  options.exam.checks_dir = no_matter ? "none" : text;
+  return {};
+}
+
 Result<void> take_job(const Raw& raw, Options& options) {
   DD_TRY(options.exam.timeout, parse_duration(raw.timeout));
   const char* const usual = options.command == "bisect" ? "5m" : "60s";
@@ -246,8 +278,9 @@ Result<void> take_job(const Raw& raw, Options& options) {
   DD_TRY(auto settings, said_by_options(raw, options.by));
   DD_TRY(options.exam.said, exam::read_said(raw.command, std::move(settings), own_environment(),
                                             script_reader(options.by)));
-  options.exam.launch.launch_template = raw.launch;
+  DD_TRY(take_launch(raw.launch, options));
   DD_TRY(take_pid(raw.pid, options));
+  DD_TRY(take_checks_dir(raw.checks_dir, options));
   options.exam.probe = !raw.no_probe && !options.dry_run;
   return {};
 }

@@ -12,8 +12,10 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace distdoctor::cli {
@@ -28,7 +30,10 @@ void note_interrupt(int signal) {
 }
 
 exam::Progress progress_line() {
-  if (::isatty(STDERR_FILENO) == 0) return {};
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes our environment
+  const char* const terminal = std::getenv("TERM");
+  const bool knows_codes = terminal != nullptr && std::string_view(terminal) != "dumb";
+  if (::isatty(STDERR_FILENO) == 0 || !knows_codes) return {};
   return [](std::string_view stage, std::string_view detail) {
     std::cerr << "\r\x1b[K";
     if (stage != "close") std::cerr << stage << ": " << printable(detail) << std::flush;

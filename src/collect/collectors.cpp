@@ -1,6 +1,7 @@
 #include "collect/collectors.h"
 
 #include "collect/collect.h"
+#include "collect/site_checks.h"
 
 #include <array>
 
@@ -35,6 +36,7 @@ constexpr std::array kCollectors = {
     Collector{"rdma", collect_rdma, give_up<&NodeFacts::rdma>},
     Collector{"world", collect_world, give_up<&NodeFacts::world>},
     Collector{"firewall", collect_firewall, give_up<&NodeFacts::firewall>},
+    Collector{"site_checks", collect_site_checks, give_up<&NodeFacts::site_checks>},
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "base/text.h"
 #include "collect/collectors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -16,7 +18,7 @@ std::vector<std::string> find_gpus(const machine::FileTree& files) {
   }
   const std::string nodes = "/sys/class/kfd/kfd/topology/nodes";  // of AMD; CPUs have gpu_id 0
   for (const auto& name : files.names(nodes)) {
-    const auto folder = nodes + "/" + name;
+    const auto folder = fmt::format("{}/{}", nodes, name);
     const auto id = files.word(folder + "/gpu_id");
     if (!id.empty() && id != "0") gpus.push_back(folder);
   }
@@ -26,7 +28,7 @@ std::vector<std::string> find_gpus(const machine::FileTree& files) {
 bool has_active_port(const machine::FileTree& files, const std::string& device) {
   const auto ports = device + "/ports";
   return std::ranges::any_of(files.names(ports), [&](const std::string& port) {
-    return files.word(ports + "/" + port + "/state").ends_with("ACTIVE");  // "4: ACTIVE"
+    return files.word(fmt::format("{}/{}/state", ports, port)).ends_with("ACTIVE");  // "4: ACTIVE"
   });
 }
 
@@ -39,7 +41,7 @@ void collect_devices(machine::Machine& machine,
   Devices devices{.gpus = find_gpus(files)};
   const std::string folder = "/sys/class/infiniband";
   for (const auto& name : files.names(folder)) {
-    if (has_active_port(files, folder + "/" + name)) devices.rdma.push_back(name);
+    if (has_active_port(files, fmt::format("{}/{}", folder, name))) devices.rdma.push_back(name);
   }
   node.devices = std::move(devices);
 }

@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "collect/collectors.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 namespace distdoctor::collect {
@@ -33,7 +35,9 @@ InterfaceConf read_conf(const machine::FileTree& files, const std::string& folde
 void read_confs(const machine::FileTree& files, KernelNet& kernel) {
   const auto all = std::string(kNetwork) + "ipv4/conf";
   const auto names = files.names(all);
-  for (const auto& name : names) kernel.conf.emplace(name, read_conf(files, all + "/" + name));
+  for (const auto& name : names) {
+    kernel.conf.emplace(name, read_conf(files, fmt::format("{}/{}", all, name)));
+  }
 }
 
 void read_counters(const machine::FileTree& files, KernelNet& kernel) {

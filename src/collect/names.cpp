@@ -47,12 +47,13 @@ class Resolving {
   void add(const std::string& name, bool thorough) {
     if (std::ranges::find(rows_, name, &Resolution::name) != rows_.end()) return;
     Resolution& row = rows_.emplace_back(Resolution{.name = name});
-    if (const auto address = Address::parse(name)) {  // no source needs to know it
+    const auto host = host_of_peer(name);
+    if (const auto address = Address::parse(host)) {  // no source needs to know it
       row.files = row.dns = std::vector<Address>{};
       row.all = std::vector{*address};
       return;
     }
-    if (const auto reason = bad_host_name(name); !reason.empty()) {
+    if (const auto reason = bad_host_name(host); !reason.empty()) {
       const Unknown why{Why::failed, printable("resolve " + name + ": " + std::string(reason))};
       row.files = row.dns = row.all = why;
       return;
@@ -73,10 +74,11 @@ class Resolving {
 
  private:
   static void add_questions(Resolution& row, bool thorough, std::vector<Question>& questions) {
-    questions.push_back({{"getent", "ahosts", row.name}, &row.all});
+    const std::string host(host_of_peer(row.name));
+    questions.push_back({{"getent", "ahosts", host}, &row.all});
     if (!thorough) return;
-    questions.push_back({{"getent", "-s", "files", "ahosts", row.name}, &row.files});
-    questions.push_back({{"getent", "-s", "dns", "ahosts", row.name}, &row.dns});
+    questions.push_back({{"getent", "-s", "files", "ahosts", host}, &row.files});
+    questions.push_back({{"getent", "-s", "dns", "ahosts", host}, &row.dns});
   }
 
   static bool cannot_run(const Observed<std::vector<Address>>& answer) {
@@ -91,7 +93,7 @@ class Resolving {
       Resolution& row = rows_[place];
       if (!cannot_run(row.all) || (thorough && !cannot_run(row.files))) continue;
       if (!hosts) hosts = machine.files().read("/etc/hosts").value_or("");
-      const auto found = parse_hosts(*hosts, row.name);
+      const auto found = parse_hosts(*hosts, host_of_peer(row.name));
       if (thorough) row.files = found;
       if (!found.empty()) row.all = found;
     }

@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "collect/collectors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -40,17 +42,16 @@ std::optional<int> parse_speed(std::string_view text, LinkKind kind) {
 }
 
 std::map<std::string, std::string> rdma_devices(const machine::FileTree& files) {
-  const std::string all = "/sys/class/infiniband";
   std::map<std::string, std::string> devices;  // by interface; the first source to name it wins
-  for (const auto& device : files.names(all)) {
-    const auto folder = all + "/" + device;
+  for (const auto& device : files.names("/sys/class/infiniband")) {
+    const auto folder = fmt::format("/sys/class/infiniband/{}", device);
     const auto parent = files.word(folder + "/parent");  // of Soft-RoCE
     if (!parent.empty()) devices.emplace(parent, device);
     for (const auto& name : files.names(folder + "/device/net")) devices.emplace(name, device);
     for (const auto& port : files.names(folder + "/ports")) {
       for (int gid = 0; gid < kGidsLookedAt; ++gid) {
         const auto name =
-            files.word(folder + "/ports/" + port + "/gid_attrs/ndevs/" + std::to_string(gid));
+            files.word(fmt::format("{}/ports/{}/gid_attrs/ndevs/{}", folder, port, gid));
         if (!name.empty()) devices.emplace(name, device);
       }
     }

@@ -39,6 +39,7 @@ struct Bisection {
 struct Options {
   rules::Said said = {};
   std::vector<std::string> peers = {};  // empty: this machine alone
+  std::string checks_dir = {};          // as in CollectRequest
   fleet::LaunchOptions launch = {};
   diagnose::Selection selection = {};
   Expectations expect = {};

@@ -114,8 +114,10 @@ class Exam {
     tell("collect", "reading the nodes");
     const auto first = names_to_resolve(cluster().job);
     std::vector<std::size_t> asked;
-    const auto answers =
-        ask_reached({.names = first, .also = peers_to_resolve(cluster().job)}, asked);
+    const auto answers = ask_reached({.names = first,
+                                      .also = peers_to_resolve(cluster().job),
+                                      .checks_dir = options_.checks_dir},
+                                     asked);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       take_collected(answers[i], cluster().nodes[asked[i]]);
     }

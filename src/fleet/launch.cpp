@@ -136,7 +136,7 @@ Result<std::vector<std::string>> launch_argv(std::string_view host,
                                              const LaunchOptions& options,
                                              const Program& program,
                                              int connect_timeout_s) {
-  if (const auto bad = bad_host_name(host); !bad.empty()) {
+  if (const auto bad = bad_peer_name(host); !bad.empty()) {
     return failure(fmt::format("launch an agent on '{}'", printable(host)), bad);
   }
   std::vector<std::string> argv;

@@ -105,6 +105,7 @@ NodeFacts healthy_node(std::size_t i, std::size_t size) {
   node.kernel_log = KernelLog{.now_s = 100'000};
   node.rdma = Rdma{};
   node.world = distdoctor::World{};
+  node.site_checks = std::vector<SiteCheck>{};
   node.clock_offset_ms = 3.0;
   node.clock_error_ms = 1.0;
   node.duplicates = std::vector<DuplicateAddress>{};

@@ -95,6 +95,32 @@ const std::vector<CheckCase> cases = {
             "64.0 MiB",
             "65.3 MiB, better 1 GiB",
             "node1: (manual)")}},
+    {"the same on two nodes is one finding, and another on a third",
+     [](World& w) {
+       in_docker(w);
+       w.node(2).shm = w.node(1).shm;
+       w.node(2).identity = w.node(1).identity;
+       w.node(3).shm = SharedMemory{.filesystem = "tmpfs", .size = 32 * kMiB, .free = 32 * kMiB};
+     },
+     {[] {
+        Verdict both = small(blocker, "/dev/shm of node1, node2 holds 64.0 MiB, but 2 processes",
+                             "64.0 MiB", "65.3 MiB, better 1 GiB", "node1: (manual)");
+        both.blamed.emplace_back("node2");
+        both.evidence.push_back(
+            std::string("node2 /dev/shm size: 64.0 MiB, not at least 65.3 MiB, better 1 GiB") +
+            kLook);
+        both.fixes.emplace_back("node2: (manual)");
+        return both;
+      }(),
+      [] {
+        Verdict third = about("host-shm-small", blocker, "/dev/shm of node3 holds 32.0 MiB");
+        third.blamed = {"node3"};
+        third.evidence = {
+            std::string("node3 /dev/shm size: 32.0 MiB, not at least 65.3 MiB, better 1 GiB") +
+            kLook};
+        third.fixes = {"node3: mount -o remount,size=1G /dev/shm"};
+        return third;
+      }()}},
     {"near miss: a tmpfs without a limit counts no blocks",
      [](World& w) {
        resize(w, 0, 0);

@@ -45,6 +45,17 @@ std::string no_answer(int node, const char* outcome) {
          ", not an address of a peer; ping -c 1 10.10.0.99; ip neigh show 10.10.0.99";
 }
 
+Verdict outside() {
+  Lines rows;
+  for (const int node : {0, 1, 2, 3}) {
+    rows.push_back(name(node, "10.10.0.99", "10.10.0.99, no peer's", "an address of a peer"));
+  }
+  Verdict verdict = fault("rendezvous-addr-outside",
+                          "MASTER_ADDR 10.10.0.99 is no peer's address: rank 0 has to run there",
+                          {}, rows, {"*: (manual)"});
+  verdict.severity = notice;
+  return verdict;
+}
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"nothing was said", [](World& w) { w.cluster.predicted.master = {}; }, {}, {" MASTER_ADDR"}},
@@ -268,9 +279,18 @@ const std::vector<CheckCase> cases = {
                       {},
                       {no_answer(0, "host unreachable"), no_answer(1, "host unreachable"),
                        no_answer(2, "host unreachable"), no_answer(3, "host unreachable")}))}},
-    {"near miss: a machine is there, if none of ours",
-     [](World& w) { nobody_answers(w, Outcome::refused); }},
-    {"near miss: no peer's, and nobody tried", [](World& w) { set_master(w, "10.10.0.99"); }},
+    {"a machine is there, if none of ours",
+     [](World& w) { nobody_answers(w, Outcome::refused); },
+     {outside()}},
+    {"somebody accepts there", [](World& w) { nobody_answers(w, Outcome::ok); }, {outside()}},
+    {"no peer's, and nobody tried", [](World& w) { set_master(w, "10.10.0.99"); }, {outside()}},
+    {"near miss: no peer's address, but our own listener answered",
+     [](World& w) {
+       nobody_answers(w, Outcome::ok);
+       for (PairFacts& pair : w.cluster.pairs) {
+         for (Dial& dial : pair.dials) dial.ours = true;
+       }
+     }},
     {"near miss: an unreached peer may have it",
      [](World& w) {
        nobody_answers(w, Outcome::timed_out);

@@ -292,6 +292,20 @@ const std::vector<CheckCase> cases = {
     {"a stranger's queue is full",
      [](World& w) { listen(w, listener(owner(77, "sleepy"), 2, 1)); },
      {full("2 waiting at most 1, held by pid 77, sleepy (user bob, for 2 h)", kMovedOn)}},
+    {"a stranger's queue is full, and the kernel has counted whom it turned away",
+     [](World& w) {
+       listen(w, listener(owner(77, "sleepy"), 2, 1));
+       World::change(w.node(0).kernel, [](KernelNet& kernel) { kernel.listen_overflows = 9; });
+     },
+     {[] {
+       Verdict verdict =
+           full("2 waiting at most 1, held by pid 77, sleepy (user bob, for 2 h)", kMovedOn);
+       verdict.evidence.push_back(
+           "node0 TcpExt ListenOverflows: 9 connections found a full queue since the start; "
+           "net.core.somaxconn is 4096, not none; nstat -az TcpExtListenOverflows; sysctl "
+           "net.core.somaxconn");
+       return verdict;
+     }()}},
     {"rank 0 does not accept",
      [](World& w) {
        add_rank(w, 0, 0);

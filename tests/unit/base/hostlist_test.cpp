@@ -29,6 +29,7 @@ const std::vector<GoodRow> kGood = {
     {"stray commas", ",a,,b,", "a b"},
     {"the order of the text", "b,a", "b a"},
     {"a zero", "n[0-1]", "n0 n1"},
+    {"a user", "root@a,ann@n[1-2],a", "root@a ann@n1 ann@n2 a"},
 };
 
 struct BadRow {
@@ -54,7 +55,11 @@ const std::vector<BadRow> kBad = {
     {"an option for ssh", "a,-oProxyCommand=x", "cannot begin with '-' (column 3)"},
     {"an option out of a bracket", "-[1-2]", "cannot begin with '-' (column 1)"},
     {"shell", "a;reboot", "is made of letters, digits and . _ : - (column 1)"},
-    {"a user", "root@a", "is made of letters, digits and . _ : - (column 1)"},
+    {"an option for ssh with a user", "-oProxyCommand=x@a", "cannot begin with '-' (column 1)"},
+    {"an option behind a user", "ann@-a", "cannot begin with '-' (column 1)"},
+    {"nobody", "@a", "a node needs a name (column 1)"},
+    {"a user alone", "ann@", "a node needs a name (column 1)"},
+    {"two users", "a@b@c", "is made of letters, digits and . _ : - (column 1)"},
     {"escape", "a\x1b[2J", "'[' is never closed (column 3)"},
     {"control character", "a\x01", "'a\\x01': a node's name is made of"},
     {"twice", "a,b,a", "'a' twice (column 5)"},
@@ -87,6 +92,14 @@ TEST_CASE("parse_hostlist: what it refuses, in one line with the place") {
     CHECK(line.starts_with("read the node list: "));
     CHECK(line.find(row.message) != std::string::npos);
   }
+}
+
+TEST_CASE("the host of a peer; a host alone has no user") {
+  CHECK(host_of_peer("ann@node0") == "node0");
+  CHECK(host_of_peer("node0") == "node0");
+  CHECK(bad_peer_name("ann@node0").empty());
+  CHECK_FALSE(bad_host_name("ann@node0").empty());
+  CHECK_FALSE(bad_peer_name("ann@" + std::string(252, 'x')).empty());
 }
 
 TEST_CASE("parse_hostlist: the largest list, and names too long for memory times that") {

@@ -87,6 +87,15 @@ TEST_CASE("a file that is no text is kept byte by byte") {
   CHECK(machine->files().info("/sys/config")->size == 4);
 }
 
+TEST_CASE("of what a site's own program printed no secret is kept") {
+  machine::CapturedMachine before;
+  before.children["/checks/a"] = {.exit_code = 2, .out = "http://ann:s3cr3t@host down\n"};
+  const auto original = machine::Machine::captured(before);
+  Recorder recorder(*original);
+  CHECK(recorder.machine().run({.argv = {"/checks/a"}}, Deadline::after(1s)).has_value());
+  CHECK(recorder.notes().children.at("/checks/a").out == "http://ann:***@host down\n");
+}
+
 TEST_CASE("what of a file is kept") {
   CHECK(redacted("/proc/7/cmdline", std::string_view("x\0--token\0s3cret\0", 17)) ==
         std::string("x\0--token\0***\0", 14));

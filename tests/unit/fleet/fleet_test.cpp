@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -231,4 +232,6 @@ TEST_CASE("is_here: by name, by address, and a template asks for the name alone"
   const auto own = own_addresses();
   REQUIRE_FALSE(own.empty());
   CHECK(is_here(own.back().text(), false, deadline));
+  CHECK_FALSE(is_here("nobody-of-that-name@" + own_hostname(), true, deadline));
+  CHECK(is_here("root@" + own_hostname(), true, deadline) == (::geteuid() == 0));
 }

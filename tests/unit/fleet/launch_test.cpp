@@ -81,8 +81,17 @@ TEST_CASE("launch_argv: the remote command is the same for every peer") {
   CHECK(one.back() == two.back());
 }
 
+TEST_CASE("launch_argv: user@host goes to the launcher as it was given") {
+  const auto argv = launch_argv("ann@node1", {}, kProgram, 5).value();
+  CHECK(argv[argv.size() - 2] == "ann@node1");
+  const auto other =
+      launch_argv("ann@node1", {.launch_template = "ssh -p 22 {host}"}, kProgram, 5).value();
+  CHECK(begin_of(other, 4) == Words{"ssh", "-p", "22", "ann@node1"});
+}
+
 TEST_CASE("launch_argv: names that no argv should see") {
-  for (const char* host : {"-oProxyCommand=x", "a b", "a;b", "$(id)", "", "a\nb"}) {
+  for (const char* host : {"-oProxyCommand=x", "-oProxyCommand=x@a", "a@-b", "a@b@c", "a b", "a;b",
+                           "$(id)", "", "a\nb"}) {
     CAPTURE(host);
     CHECK_FALSE(launch_argv(host, {}, kProgram, 5).has_value());
     CHECK_FALSE(launch_argv(host, {.launch_template = "x {host}"}, kProgram, 5).has_value());
