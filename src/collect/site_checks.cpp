@@ -199,7 +199,7 @@ SiteCheck from_json(const machine::ChildOutput& output) {
   Said said;
   const auto read = codec::read_json(output.out, said, "read its JSON", kMostOutput);
   if (!read) {
-    return {.result = SiteResult::unknown, .error = one_line(read.error().render())};
+    return {.result = SiteResult::unknown, .error = one_line("its JSON: " + read.error().reason)};
   }
   SiteCheck check{.result = said.severity, .says = one_line(said.text), .fix = one_line(said.fix)};
   if (output.exit_code != 0 && by_exit_code(output.exit_code) != said.severity) {
