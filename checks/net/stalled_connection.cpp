@@ -23,8 +23,7 @@ struct Stalled {
 };
 
 bool of_the_job(const NodeFacts& node, const Connection& row) {
-  return row.owner && node.processes.known() &&
-         std::ranges::any_of(*node.processes, [&](const TrainingProcess& process) {
+  return row.owner && std::ranges::any_of(*node.processes, [&](const TrainingProcess& process) {
            return process.pid == row.owner->pid && process.our_network;
          });
 }
@@ -87,8 +86,9 @@ void report(const Stalled& row, Judge& judge) {
 void run(const Case& c, Judge& judge) {
   std::vector<Stalled> all;
   for (const NodeFacts& node : c.cluster.nodes) {
-    if (!node.sockets.known()) continue;  // other checks tell that gap
-    for (const Connection& row : node.sockets->connections) {
+    const auto* sockets = judge.see(node, "sockets", node.sockets);
+    if (sockets == nullptr || judge.see(node, "processes", node.processes) == nullptr) continue;
+    for (const Connection& row : sockets->connections) {
       const bool waits = row.state == TcpState::established && row.retransmits >= kTooOften;
       if (!waits || !of_the_job(node, row)) continue;
       const NodeFacts* peer = peer_of(c.cluster, node, row.remote);

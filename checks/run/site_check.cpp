@@ -84,7 +84,6 @@ Gap gap_of(const NodeFacts& node, const SiteCheck& check) {
 void run(const Case& c, Judge& judge) {
   std::vector<Word> words;
   for (const NodeFacts& node : c.cluster.nodes) {
-    if (!node.reached) continue;
     const auto* checks = judge.see(node, "site checks", node.site_checks);
     if (checks == nullptr) continue;
     for (const SiteCheck& check : *checks) {

@@ -120,14 +120,10 @@ void add_bisect_options(CLI::App& app, Raw& raw) {
 
 constexpr const char* kFooter =
     "distdoctor reads. Beyond that it runs the site's own checks (/etc/distdoctor/checks.d), "
-    "binds
-    "
-    "test listeners, sends bounded test traffic between the named peers, runs tiny all-reduces in
-    "
-    "processes of its own where `bisect` asks for it, and nothing else; it removes all that it
-    "
-    "made, also when it is killed.
-    "
+    "binds\n"
+    "test listeners, sends bounded test traffic between the named peers, runs tiny all-reduces in\n"
+    "processes of its own where `bisect` asks for it, and nothing else; it removes all that it\n"
+    "made, also when it is killed.\n"
     "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 could not tell, 70 our own bug.";
 
 void describe(CLI::App& app, Raw& raw, Options& options) {

@@ -282,7 +282,14 @@ const std::vector<CheckCase> cases = {
     {"a machine is there, if none of ours",
      [](World& w) { nobody_answers(w, Outcome::refused); },
      {outside()}},
-    {"somebody accepts there", [](World& w) { nobody_answers(w, Outcome::ok); }, {outside()}},
+    {"somebody accepts there",
+     [](World& w) {
+       nobody_answers(w, Outcome::ok);
+       for (PairFacts& pair : w.cluster.pairs) {
+         for (Dial& dial : pair.dials) dial.ours = false;
+       }
+     },
+     {outside()}},
     {"no peer's, and nobody tried", [](World& w) { set_master(w, "10.10.0.99"); }, {outside()}},
     {"near miss: no peer's address, but our own listener answered",
      [](World& w) {
