@@ -18,7 +18,7 @@ namespace distdoctor::checks {
 namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
-constexpr double kOldEnough_s = 600;  // a starting job unlinks its segments within seconds
+constexpr double kOldEnoughS = 600;  // a starting job unlinks its segments within seconds
 
 // --- how much NCCL needs ---
 
@@ -245,7 +245,7 @@ void judge_policy(const Case& c, const NodeFacts& node, Groups& groups) {
 std::vector<ShmSegment> old_segments(const SharedMemory& shm) {
   std::vector<ShmSegment> old;
   std::ranges::copy_if(shm.nccl_segments, std::back_inserter(old), [](const ShmSegment& segment) {
-    return segment.mapped_by.empty() && segment.age_s > kOldEnough_s &&
+    return segment.mapped_by.empty() && segment.age_s > kOldEnoughS &&
            segment.name.starts_with("nccl-");
   });
   return old;

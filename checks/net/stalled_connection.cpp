@@ -66,7 +66,7 @@ void report(const Stalled& row, Judge& judge) {
           row.count == 1 ? std::string("a connection") : fmt::format("{} connections", row.count))};
   finding.evidence.push_back(
       {.node = row.from->host,
-       .fact = fmt::format("connection of pid {} to {}", worst.owner->pid,
+       .fact = fmt::format("connection of pid {} to {}", worst.owner ? worst.owner->pid : 0,
                            end_of(worst.remote, worst.remote_port)),
        .observed =
            fmt::format("the same data sent {} times over, without an answer", worst.retransmits),
