@@ -239,7 +239,7 @@ Result<void> take_pid(const std::string& text, Options& options) {
   }
   const auto pid = parse_int_within(text, 1, std::numeric_limits<int>::max());
   if (!pid) return failure("read --pid '" + text + "'", "neither a process id nor auto");
-  options.exam.launch.enter_pid = *pid;
+  options.exam.launch.enter_pid = pid;
   return {};
 }
 

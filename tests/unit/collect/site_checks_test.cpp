@@ -71,6 +71,8 @@ class Folder {
   ~Folder() { std::filesystem::remove_all(path_); }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
+  Folder(Folder&&) = delete;
+  Folder& operator=(Folder&&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
   void add(const std::string& name, const std::string& body, unsigned mode = 0755) const {
