@@ -1,37 +1,21 @@
 // All ranks of a job load one version of NCCL.
 #include <distdoctor/check.h>
-#include <distdoctor/judge.h>
-#include <distdoctor/quote.h>
-#include <distdoctor/views.h>
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
+#include "found.h"
 
 namespace distdoctor::checks {
 namespace {
+
+using namespace software;  // NOLINT(google-build-using-namespace): the look-ups of this folder
 
 struct Copy {
   const NodeFacts* node;
   const NcclLibrary* library;
 
   [[nodiscard]] std::string version() const { return library->version; }
-  // MASTER_PORT of the rank that has it mapped.
-  [[nodiscard]] std::string meeting() const {
-    constexpr std::string_view kOrigin = "mapped by pid ";
-    if (!node->processes.known()) return "";
-    for (const TrainingProcess& process : *node->processes) {
-      if (library->origin == std::string(kOrigin) + fmt::to_string(process.pid)) {
-        return variable(process, "MASTER_PORT").value_or("");
-      }
-    }
-    return "";
-  }
+  [[nodiscard]] std::string meeting() const { return meeting_of(*node, *library); }
   // By a rank that runs: what a program would load is a guess beside it.
-  [[nodiscard]] bool mapped() const { return library->origin.starts_with("mapped"); }
+  [[nodiscard]] bool mapped() const { return library->origin.starts_with(kMapped); }
 };
 
 // Only copies that were found in one way can be compared: a wheel's against the system's says
@@ -49,7 +33,6 @@ std::vector<Copy> comparable(const Case& c, Judge& judge) {
 }
 
 Finding differing(const Case& c, const std::vector<Copy>& copies, const std::string& usual) {
-  // Ranks that meet at different ports are of different jobs.
   const bool live = std::ranges::all_of(copies, &Copy::mapped) &&
                     odd_ones_out(copies, copies.front().meeting(), &Copy::meeting).empty();
   Finding finding{

@@ -44,6 +44,10 @@ std::string lines_with_path(std::string_view text) {
   return kept;
 }
 
+bool is_nccl(std::string_view path) {
+  return path.find("/libnccl.so") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> allowed_variables(
@@ -62,11 +66,13 @@ std::string redacted(std::string_view path, std::string_view text) {
   if (of_process && path.ends_with("/environ")) return environ_of(text);
   if (of_process && path.ends_with("/cmdline")) return command_line_of(text);
   if (of_process && path.ends_with("/maps")) return lines_with_path(text);
-  if (path.find("/libnccl.so") != std::string_view::npos) {
-    const auto at = text.find("NCCL version ");
-    return at == std::string_view::npos ? "" : std::string(text.substr(at, 32));
-  }
+  if (is_nccl(path)) return redacted_part(path, text);
   return text.size() <= kMostText ? std::string(text) : "";
+}
+
+std::string redacted_part(std::string_view path, std::string_view part) {
+  const auto at = is_nccl(path) ? part.find("NCCL version ") : std::string_view::npos;
+  return at == std::string_view::npos ? "" : std::string(part.substr(at, 32));
 }
 
 }  // namespace distdoctor::capture

@@ -17,4 +17,7 @@ std::map<std::string, std::string> allowed_variables(
 // file beyond 1 MiB nothing: no fact is in such a file.
 std::string redacted(std::string_view path, std::string_view text);
 
+// Of a part of a file: of a library its version text, else nothing.
+std::string redacted_part(std::string_view path, std::string_view part);
+
 }  // namespace distdoctor::capture

@@ -22,7 +22,8 @@ struct Collector {
 };
 
 // identity, links, routes, rules, neighbours, kernel, sockets, names, shm, limits, devices,
-// processes, settings, nccl_config, nccl_library, pci, gpu, nvml, kernel_log, rdma, firewall, world
+// processes, settings, nccl_config, nccl_library, pci, gpu, nvml, kernel_log, rdma, world,
+// software, firewall
 std::span<const Collector> all_collectors();
 
 }  // namespace distdoctor::collect

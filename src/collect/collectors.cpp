@@ -35,6 +35,7 @@ constexpr std::array kCollectors = {
     Collector{"kernel_log", collect_kernel_log, give_up<&NodeFacts::kernel_log>},
     Collector{"rdma", collect_rdma, give_up<&NodeFacts::rdma>},
     Collector{"world", collect_world, give_up<&NodeFacts::world>},
+    Collector{"software", collect_software, give_up<&NodeFacts::software>},
     Collector{"firewall", collect_firewall, give_up<&NodeFacts::firewall>},
     Collector{"site_checks", collect_site_checks, give_up<&NodeFacts::site_checks>},
 };

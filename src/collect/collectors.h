@@ -32,5 +32,6 @@ void collect_kernel_log(machine::Machine& machine, const CollectRequest& request
 void collect_nvml(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_rdma(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_world(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_software(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 
 }  // namespace distdoctor::collect

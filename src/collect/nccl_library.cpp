@@ -2,50 +2,64 @@
 
 #include "base/text.h"
 #include "collect/collectors.h"
-#include "collect/libraries.h"
-#include "collect/processes.h"
 
-#include <map>
+#include <algorithm>
 #include <optional>
-#include <string_view>
+#include <ranges>
 #include <utility>
-#include <vector>
 
 namespace distdoctor::collect {
 namespace {
 
-constexpr std::string_view kName = "libnccl.so.2";
-constexpr std::size_t kHead = std::size_t{8} << 20;  // the text stands near the second MiB
+using machine::FileTree;
 
-std::string version_of(const machine::FileTree& files, const std::string& path) {
-  const auto named = version_of_file_name(path);
-  return named.empty() ? version_of_bytes(files.read_head(path, kHead).value_or("")) : named;
+constexpr std::string_view kName = "libnccl.so.2";
+constexpr std::string_view kText = "NCCL version ";
+constexpr std::size_t kMostCopies = 16;
+constexpr std::size_t kBlock = std::size_t{4} << 20;
+constexpr std::uint64_t kMostConstants = std::uint64_t{64} << 20;  // libtorch_cuda.so has as many
+
+// --- its version ---
+
+// Among the constants of a library, block by block; the text may lie across two.
+std::string version_of_constants(const ReadPart& part, const ElfSection& constants) {
+  const auto end = constants.offset + std::min(constants.size, kMostConstants);
+  std::string rest;
+  for (auto at = constants.offset; at < end;) {
+    const auto block =
+        part(at, static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, end - at)));
+    if (block.empty()) break;
+    rest += block;
+    if (auto version = version_of_bytes(rest); !version.empty()) return version;
+    rest = rest.substr(rest.size() - std::min(rest.size(), 2 * kText.size()));
+    at += block.size();
+  }
+  return "";
 }
 
-NcclLibrary library(const machine::FileTree& files, const std::string& path, std::string origin) {
+std::string version_of(const FileTree& files, const std::string& path) {
+  if (auto named = version_of_file_name(path); !named.empty()) return named;
+  const auto part = parts_of(files, path);
+  if (const auto constants = find_section(part, ".rodata")) {
+    return version_of_constants(part, *constants);
+  }
+  return version_of_bytes(files.read_head(path, 2 * kBlock).value_or(""));
+}
+
+NcclLibrary library(const FileTree& files, const std::string& path, std::string origin) {
   return {.path = path, .version = version_of(files, path), .origin = std::move(origin)};
 }
 
-// In another mount namespace the path names another file, or none.
-bool sees_our_files(const machine::FileTree& files, int pid) {
-  const auto theirs = files.read_link("/proc/" + std::to_string(pid) + "/ns/mnt");
-  return theirs && theirs == files.read_link("/proc/self/ns/mnt");
-}
+// --- where it lies ---
 
-std::optional<NcclLibrary> mapped(const machine::Machine& machine) {
-  for (const auto& found : find_training(machine)) {
-    if (found.nccl_library.empty()) continue;
-    const int pid = found.process->pid;
-    auto origin = "mapped by pid " + std::to_string(pid);
-    const auto& path = found.nccl_library;
-    if (sees_our_files(machine.files(), pid))
-      return library(machine.files(), real_path(machine.files(), path), origin);
-    return NcclLibrary{path, version_of_file_name(path), origin};
-  }
-  return std::nullopt;
+std::optional<NcclLibrary> mapped(const FileTree& files, const JobWorld& world) {
+  const auto& path = world.nccl_library;
+  if (path.empty()) return std::nullopt;
+  auto origin = "mapped by pid " + std::to_string(world.nccl_pid);
+  if (world.nccl_here) return library(files, real_path(files, path), std::move(origin));
+  return NcclLibrary{
+      .path = path, .version = version_of_file_name(path), .origin = std::move(origin)};
 }
-
-// --- wheels ---
 
 // "2.21.5" of "nvidia_nccl_cu12-2.21.5.dist-info" beside the package.
 std::string version_of_wheel(const std::vector<std::string>& packages) {
@@ -57,58 +71,49 @@ std::string version_of_wheel(const std::vector<std::string>& packages) {
   return "";
 }
 
-// PyTorch's wheels find the NCCL of its own wheel by DT_RPATH, before LD_LIBRARY_PATH counts.
-std::optional<NcclLibrary> in_environment(const machine::FileTree& files,
-                                          const std::string& prefix,
-                                          std::string origin) {
-  const auto lib = prefix + "/lib";
-  for (const auto& name : files.names(lib)) {
-    if (!name.starts_with("python3")) continue;
-    const auto packages = lib + "/" + name + "/site-packages";
+std::vector<NcclLibrary> wheels(const FileTree& files, const JobWorld& world) {
+  std::vector<NcclLibrary> all;
+  for (const auto& packages : world.packages) {
     const auto path = packages + "/nvidia/nccl/lib/" + std::string(kName);
     if (!files.info(path)) continue;
     auto version = version_of_wheel(files.names(packages));
     if (version.empty()) version = version_of(files, path);
-    return NcclLibrary{path, std::move(version), std::move(origin)};
+    all.push_back({.path = path,
+                   .version = std::move(version),
+                   .origin = world.origin("wheel in " + packages)});
   }
-  return std::nullopt;
+  return all;
 }
 
-std::string named(const std::map<std::string, std::string>& environment) {
-  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const auto found = environment.find(name);
-    if (found != environment.end() && found->second.starts_with('/')) return found->second;
+// A torch whose CUDA library asks for no libnccl has it inside, or was built without.
+std::optional<NcclLibrary> inside_torch(const FileTree& files,
+                                        const JobWorld& world,
+                                        const Torch& torch) {
+  if (torch.library.empty() || !torch.asks.empty()) return std::nullopt;
+  auto inside = library(files, torch.library, world.origin("inside libtorch_cuda.so"));
+  return inside.version.empty() ? std::nullopt : std::optional(std::move(inside));
+}
+
+std::vector<NcclLibrary> by_loader(const FileTree& files,
+                                   const JobWorld& world,
+                                   const std::vector<Loaded>& asks) {
+  std::vector<NcclLibrary> all;
+  for (const auto& file :
+       loader_order(files, world.loader, asks, kName) | std::views::take(kMostCopies)) {
+    all.push_back(library(files, file.path, world.origin(file.origin)));
   }
-  return "";
+  return all;
 }
 
-// "/opt/venv" of "/opt/venv/bin/python3"; the system's own Python has no wheels in there.
-std::string prefix_of(const machine::Process& process) {
-  const std::string_view program = process.argv.empty() ? std::string_view() : process.argv[0];
-  const auto bin = program.rfind("/bin/python");
-  const bool own = program.starts_with('/') && bin != std::string_view::npos && bin > 0 &&
-                   !program.starts_with("/usr/bin/");
-  if (own) return std::string(program.substr(0, bin));
-  return process.environment.known() ? named(*process.environment) : "";
-}
-
-std::optional<NcclLibrary> wheel(const machine::Machine& machine) {
-  const auto& files = machine.files();
-  for (const auto& found : find_training(machine)) {
-    const auto& process = *found.process;
-    const auto prefix = prefix_of(process);
-    if (prefix.empty() || !sees_our_files(files, process.pid)) continue;
-    auto origin = "wheel in " + prefix + ", of pid " + std::to_string(process.pid);
-    if (auto library = in_environment(files, prefix, std::move(origin))) return library;
+void append(std::vector<NcclLibrary> more, std::vector<NcclLibrary>& all) {
+  for (auto& one : more) {
+    const auto seen = std::ranges::find(all, one.path, &NcclLibrary::path);
+    if (seen == all.end()) {
+      all.push_back(std::move(one));
+    } else if (seen->version.empty()) {
+      seen->version = std::move(one.version);
+    }
   }
-  const auto own = named(machine.environment());
-  return own.empty() ? std::nullopt : in_environment(files, own, "wheel in " + own);
-}
-
-std::optional<NcclLibrary> installed(const machine::Machine& machine) {
-  const auto found = find_library(machine, kName);
-  if (found.empty()) return std::nullopt;
-  return library(machine.files(), found.front().path, found.front().origin);
 }
 
 }  // namespace
@@ -119,7 +124,6 @@ std::string version_of_file_name(std::string_view path) {
 }
 
 std::string version_of_bytes(std::string_view bytes) {
-  constexpr std::string_view kText = "NCCL version ";
   for (auto at = bytes.find(kText); at != std::string_view::npos; at = bytes.find(kText, at + 1)) {
     const auto rest = bytes.substr(at + kText.size(), 32);
     const auto version = rest.substr(0, rest.find_first_not_of("0123456789."));
@@ -128,14 +132,31 @@ std::string version_of_bytes(std::string_view bytes) {
   return "";
 }
 
+std::vector<NcclLibrary> nccl_copies(const machine::FileTree& files,
+                                     const JobWorld& world,
+                                     const Torch& torch) {
+  std::vector<NcclLibrary> all;
+  if (auto one = mapped(files, world)) all.push_back(*std::move(one));
+  if (auto one = inside_torch(files, world, torch)) all.push_back(*std::move(one));
+  auto asks = torch.asks;
+  const bool by_torch = !asks.empty();
+  if (!by_torch) {
+    // Whatever else asks for it in Python (JAX, CuPy) brings its own way to the wheel.
+    append(wheels(files, world), all);
+    if (auto program = loaded(files, world.loader.program)) asks.push_back(*std::move(program));
+  }
+  append(by_loader(files, world, asks), all);
+  if (by_torch) append(wheels(files, world), all);
+  return all;
+}
+
 // None found is an empty path. What a job would load is sure only once it has: then it is mapped.
 void collect_nccl_library(machine::Machine& machine,
                           const CollectRequest& /*request*/,
                           NodeFacts& node) {
-  auto found = mapped(machine);
-  if (!found) found = wheel(machine);
-  if (!found) found = installed(machine);
-  node.nccl_library = found.value_or(NcclLibrary{});
+  const auto world = job_world(machine);
+  const auto all = nccl_copies(machine.files(), world, find_torch(machine.files(), world));
+  node.nccl_library = all.empty() ? NcclLibrary{} : all.front();
 }
 
 }  // namespace distdoctor::collect

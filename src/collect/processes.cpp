@@ -215,12 +215,12 @@ std::optional<ProcessRole> role_of(const Process& process, const HasLibrary& has
   return std::nullopt;
 }
 
-std::string mapped_nccl(std::string_view maps) {
+std::string mapped_library(std::string_view maps, std::string_view name) {
   for (const auto line : split_lines(maps)) {
     const auto at = line.find('/');
     if (at == std::string_view::npos) continue;
     const auto path = before_suffix(line, " (deleted)").value_or(line).substr(at);
-    if (base_name(path).starts_with("libnccl.so")) return std::string(path);
+    if (base_name(path).starts_with(name)) return std::string(path);
   }
   return "";
 }
@@ -283,8 +283,13 @@ std::vector<Found> find_training(const machine::Machine& machine) {
     const auto role =
         role_of(process, [&](const Process& /*same*/) { return maps_training_library(mapped()); });
     if (!role) continue;
-    auto library = *role == ProcessRole::worker ? mapped_nccl(mapped()) : "";
-    all.emplace(process.pid, Found{&process, *role, std::move(library)});
+    const auto library = [&](std::string_view name) {
+      return *role == ProcessRole::worker ? mapped_library(mapped(), name) : "";
+    };
+    all.emplace(process.pid, Found{.process = &process,
+                                   .role = *role,
+                                   .nccl_library = library("libnccl.so"),
+                                   .torch_library = library("libtorch")});
   }
   std::vector<Found> found;
   for (const auto& [pid, one] : all) {

@@ -19,8 +19,9 @@ namespace distdoctor::collect {
 using HasLibrary = std::function<bool(const machine::Process&)>;
 std::optional<ProcessRole> role_of(const machine::Process& process, const HasLibrary& has_library);
 
-// Path of the first mapped file named libnccl.so*, or "". Of /proc/PID/maps.
-std::string mapped_nccl(std::string_view maps);
+// Path of the first mapped file whose name begins with "libnccl.so" or its kind, or "". Of
+// /proc/PID/maps.
+std::string mapped_library(std::string_view maps, std::string_view name);
 bool maps_training_library(std::string_view maps);  // NCCL, torch, Gloo, CUDA, JAX, MPI
 
 // Whether what started the process must be gone: torchrun's worker without a torchrun above it, a
@@ -37,7 +38,8 @@ std::optional<int> parse_session(std::string_view stat);  // of /proc/PID/stat
 struct Found {
   const machine::Process* process = nullptr;
   ProcessRole role = ProcessRole::worker;
-  std::string nccl_library = {};
+  std::string nccl_library = {};   // mapped, or empty
+  std::string torch_library = {};  // likewise: one of libtorch*.so
 };
 // Without ourselves and what started us. Of a worker and its children that share its rank (data
 // loaders) only the first counts.

@@ -123,6 +123,19 @@ Result<std::string> RootTree::read_head(std::string_view path, std::size_t limit
   return read_up_to(fd.get(), path, limit);
 }
 
+Result<std::string> RootTree::read_at(std::string_view path,
+                                      std::uint64_t offset,
+                                      std::size_t limit) const {
+  DD_TRY(const auto fd, open_path(path, O_RDONLY));
+  DD_TRY(only_regular(fd.get(), path));
+  constexpr std::uint64_t kFarthest = std::uint64_t{1} << 62;
+  if (offset > kFarthest) return std::string();
+  if (::lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0) {
+    return std::unexpected(errno_error("seek", path));
+  }
+  return read_up_to(fd.get(), path, limit);
+}
+
 Result<std::vector<std::string>> RootTree::list(std::string_view folder) const {
   DD_TRY(auto fd, open_path(folder, O_RDONLY | O_DIRECTORY));
   std::vector<std::string> names;

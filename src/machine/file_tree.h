@@ -44,6 +44,10 @@ class FileTree {
   // The first `limit` bytes. Regular files only: a FIFO or a device is an Error at once.
   [[nodiscard]] virtual Result<std::string> read_head(std::string_view path,
                                                       std::size_t limit) const = 0;
+  // At most `limit` bytes from `offset` on; none beyond the end. Regular files only.
+  [[nodiscard]] virtual Result<std::string> read_at(std::string_view path,
+                                                    std::uint64_t offset,
+                                                    std::size_t limit) const = 0;
   [[nodiscard]] virtual Result<std::vector<std::string>> list(std::string_view folder) const = 0;
   [[nodiscard]] virtual Result<std::string> read_link(std::string_view path) const = 0;
   // All symbolic links of a folder, such as /proc/7/fd; entries that vanish meanwhile are left out.
@@ -79,6 +83,9 @@ class RootTree : public FileTree {
 
   [[nodiscard]] Result<std::string> read_head(std::string_view path,
                                               std::size_t limit) const override;
+  [[nodiscard]] Result<std::string> read_at(std::string_view path,
+                                            std::uint64_t offset,
+                                            std::size_t limit) const override;
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view folder) const override;
   [[nodiscard]] Result<std::string> read_link(std::string_view path) const override;
   [[nodiscard]] Result<Links> links_in(std::string_view folder) const override;

@@ -86,6 +86,14 @@ Result<std::string> MemoryTree::read_head(std::string_view path, std::size_t lim
   return content(*found).substr(0, limit);
 }
 
+Result<std::string> MemoryTree::read_at(std::string_view path,
+                                        std::uint64_t offset,
+                                        std::size_t limit) const {
+  DD_TRY(const auto* found, file(path));
+  const auto bytes = content(*found);
+  return offset < bytes.size() ? bytes.substr(offset, limit) : "";
+}
+
 Result<std::vector<std::string>> MemoryTree::list(std::string_view folder) const {
   const auto name = resolved(folder, true);
   const auto refused = files_.find(name);

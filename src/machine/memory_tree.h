@@ -20,6 +20,9 @@ class MemoryTree : public FileTree {
 
   [[nodiscard]] Result<std::string> read_head(std::string_view path,
                                               std::size_t limit) const override;
+  [[nodiscard]] Result<std::string> read_at(std::string_view path,
+                                            std::uint64_t offset,
+                                            std::size_t limit) const override;
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view folder) const override;
   [[nodiscard]] Result<std::string> read_link(std::string_view path) const override;
   [[nodiscard]] Result<Links> links_in(std::string_view folder) const override;

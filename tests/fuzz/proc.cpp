@@ -32,7 +32,7 @@ void read_processes(std::string_view text) {
   must(!machine::parse_environment(text).contains(""));
   static_cast<void>(machine::parse_socket_link(text));
   static_cast<void>(collect::parse_ignores_hangup(text));
-  const auto library = collect::mapped_nccl(text);
+  const auto library = collect::mapped_library(text, "libnccl.so");
   must(library.empty() || library.starts_with('/'));
 }
 
@@ -64,7 +64,7 @@ void read_rest(std::string_view text) {
   static_cast<void>(collect::parse_os_name(text));
   static_cast<void>(collect::container_of_cgroups(text));
   static_cast<void>(collect::parse_ahosts(text));
-  static_cast<void>(collect::find_in_ld_cache(text, "libnccl.so.2"));
+  static_cast<void>(collect::all_in_ld_cache(text, "libnccl.so.2"));
   static_cast<void>(collect::version_of_bytes(text));
 }
 

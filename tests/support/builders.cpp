@@ -106,6 +106,7 @@ NodeFacts healthy_node(std::size_t i, std::size_t size) {
   node.rdma = Rdma{};
   node.world = distdoctor::World{};
   node.site_checks = std::vector<SiteCheck>{};
+  node.software = Software{.nccl = {*node.nccl_library}};
   node.clock_offset_ms = 3.0;
   node.clock_error_ms = 1.0;
   node.duplicates = std::vector<DuplicateAddress>{};

@@ -15,14 +15,14 @@ using namespace distdoctor::collect;  // NOLINT(google-build-using-namespace)
 TEST_CASE("the loader's cache") {
   const auto cache = testing::ld_cache(
       {{"libc.so.6", "/lib/libc.so.6"}, {"libnccl.so.2", "/opt/lib/libnccl.so.2"}});
-  CHECK(find_in_ld_cache(cache, "libnccl.so.2") == "/opt/lib/libnccl.so.2");
-  CHECK(find_in_ld_cache("ld.so-1.7.0 old part " + cache, "libnccl.so.2") ==
-        "/opt/lib/libnccl.so.2");
-  CHECK(find_in_ld_cache(cache, "libnccl.so").empty());
+  const std::vector<std::string> one = {"/opt/lib/libnccl.so.2"};
+  CHECK(all_in_ld_cache(cache, "libnccl.so.2") == one);
+  CHECK(all_in_ld_cache("ld.so-1.7.0 old part " + cache, "libnccl.so.2") == one);
+  CHECK(all_in_ld_cache(cache, "libnccl.so").empty());
   for (std::size_t length = 0; length < cache.size(); ++length) {
-    static_cast<void>(find_in_ld_cache(std::string_view(cache).substr(0, length), "libnccl.so.2"));
+    static_cast<void>(all_in_ld_cache(std::string_view(cache).substr(0, length), "libnccl.so.2"));
   }
-  CHECK(find_in_ld_cache("", "libnccl.so.2").empty());
+  CHECK(all_in_ld_cache("", "libnccl.so.2").empty());
 }
 
 TEST_CASE("a library's version by its file name") {
@@ -45,9 +45,10 @@ TEST_CASE("all files that a name leads to: the variable, the cache, the usual fo
   files["/store/libx.so.1.7"].text = "ELF";
   captured.environment["LD_LIBRARY_PATH"] = "/opt:lib";
   CHECK(find_library(*machine::Machine::captured(captured), "libx.so.1") ==
-        std::vector<LibraryFile>{{"/store/libx.so.1.7", "LD_LIBRARY_PATH"},
-                                 {"/usr/lib64/libx.so.1.5", "ld.so.cache"},
-                                 {"/usr/lib/wsl/lib/libx.so.1", "/usr/lib/wsl/lib"}});
+        std::vector<LibraryFile>{
+            {"/store/libx.so.1.7", "LD_LIBRARY_PATH", "/opt/libx.so.1"},
+            {"/usr/lib64/libx.so.1.5", "ld.so.cache", "/usr/lib64/libx.so.1"},
+            {"/usr/lib/wsl/lib/libx.so.1", "/usr/lib/wsl/lib", "/usr/lib/wsl/lib/libx.so.1"}});
   CHECK(find_library(*machine::Machine::captured(captured), "liby.so.1").empty());
 }
 

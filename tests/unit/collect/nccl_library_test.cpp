@@ -45,7 +45,7 @@ TEST_CASE("the wheel of a virtual environment goes before LD_LIBRARY_PATH") {
   const std::string packages = "/venv/lib/python3.12/site-packages";
   files[packages + "/nvidia/nccl/lib/libnccl.so.2"].text = "ELF NCCL version 2.21.5+cuda12.4";
   CHECK(library_of(captured) ==
-        NcclLibrary{packages + "/nvidia/nccl/lib/libnccl.so.2", "2.21.5", "wheel in /venv"});
+        NcclLibrary{packages + "/nvidia/nccl/lib/libnccl.so.2", "2.21.5", "wheel in " + packages});
   files[packages + "/nvidia_nccl_cu12-2.27.3.dist-info/METADATA"].text = "Name: nvidia-nccl-cu12";
   CHECK(library_of(captured).version == "2.27.3");
 }
@@ -64,7 +64,7 @@ TEST_CASE("the wheel that a running rank's Python would take") {
   files["/opt/env/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"].text = "ELF";
   files["/opt/env/lib/python3.11/site-packages/nvidia_nccl_cu12-2.20.5.dist-info/RECORD"].text = "";
   CHECK(library_of(captured).version == "2.20.5");
-  CHECK(library_of(captured).origin == "wheel in /opt/env, of pid 7");
+  CHECK(library_of(captured).origin == "wheel in /opt/env/lib/python3.11/site-packages, of pid 7");
   files["/proc/7/ns/mnt"].link = "mnt:[2]";
   CHECK(library_of(captured) == NcclLibrary{});
 }

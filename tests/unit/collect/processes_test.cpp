@@ -188,9 +188,10 @@ TEST_CASE("libraries in a memory map") {
   constexpr std::string_view kMaps =
       "7f00-7f10 r-xp 00000000 08:01 11 /lib/libnccl-net.so\n"
       "7f20-7f30 r-xp 00000000 08:01 12 /opt/my libs/libnccl.so.2.28.9\n";
-  CHECK(mapped_nccl(kMaps) == "/opt/my libs/libnccl.so.2.28.9");
-  CHECK(mapped_nccl("7f20-7f30 r-xp 0 08:01 12 /x/libnccl.so.2 (deleted)\n") == "/x/libnccl.so.2");
-  CHECK(mapped_nccl("7f00-7f10 rw-p 00000000 00:00 0\n").empty());
+  CHECK(mapped_library(kMaps, "libnccl.so") == "/opt/my libs/libnccl.so.2.28.9");
+  CHECK(mapped_library("7f20-7f30 r-xp 0 08:01 12 /x/libnccl.so.2 (deleted)\n", "libnccl.so") ==
+        "/x/libnccl.so.2");
+  CHECK(mapped_library("7f00-7f10 rw-p 00000000 00:00 0\n", "libnccl.so").empty());
   CHECK(maps_training_library(kMaps));
   CHECK_FALSE(maps_training_library("7f00-7f10 r-xp 0 08:01 11 /lib/libc.so.6\n"));
   CHECK(parse_ignores_hangup("SigIgn:\t0000000000000001\n"));

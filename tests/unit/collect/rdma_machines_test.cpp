@@ -51,6 +51,15 @@ std::vector<std::string> codes_of(const std::vector<CapturedMachine>& machines) 
   return codes(cluster_of(machines));
 }
 
+ClusterFacts with_aws_plugin(ClusterFacts cluster) {
+  for (NodeFacts& node : cluster.nodes) {
+    Software software = *node.software;
+    software.plugins = {{.path = "/opt/amazon/ofi-nccl/lib/libnccl-net.so", .kind = "net"}};
+    node.software = software;
+  }
+  return cluster;
+}
+
 void put(CapturedMachine& machine, const std::string& path, const std::string& text) {
   machine.files[path].text = text + "\n";
 }
@@ -63,7 +72,7 @@ TEST_CASE("RDMA machines: nothing is wrong with healthy ones") {
   CHECK(codes_of({h100_with_infiniband(), h100_with_infiniband()}) == Codes{});
   CHECK(codes_of({a100_with_roce(10), a100_with_roce(11)}) == Codes{});
   CHECK(codes_of({vm_with_soft_roce(10), vm_with_soft_roce(11)}) == Codes{});
-  CHECK(codes_of({vm_with_efa(), vm_with_efa()}) == Codes{});
+  CHECK(codes(with_aws_plugin(cluster_of({vm_with_efa(), vm_with_efa()}))) == Codes{});
 }
 
 TEST_CASE("RDMA machines: a container without devices beside the host") {

@@ -1,0 +1,80 @@
+// A node with AWS's EFA has what NCCL needs to use it.
+#include <distdoctor/check.h>
+
+#include "found.h"
+
+namespace distdoctor::checks {
+namespace {
+
+using namespace software;  // NOLINT(google-build-using-namespace): the look-ups of this folder
+
+std::vector<std::string> efa_devices(const NodeFacts& node) {
+  std::vector<std::string> names;
+  for (const RdmaDevice& device : node.rdma->devices) {
+    if (device.driver == "efa") names.push_back(device.name);
+  }
+  return names;
+}
+
+// NCCL itself knows no EFA: it needs a plugin, and that needs libfabric.
+std::string missing(const Found& one) {
+  if (net_plugin(one) == nullptr) return "no network plugin for NCCL (aws-ofi-nccl)";
+  if (net_plugin(one)->version.starts_with("aws-ofi-nccl") && one.software->libfabric.empty()) {
+    return "no libfabric for " + net_plugin(one)->path;
+  }
+  return "";
+}
+
+void judge_node(const Case& c, const Found& one, Judge& judge) {
+  const auto devices = efa_devices(*one.node);
+  const auto lacks = missing(one);
+  if (devices.empty() || lacks.empty()) return;
+  Finding finding{
+      .code = "software-efa-not-usable",
+      .severity = capped(c, {one}, Severity::degraded),
+      .certainty = live(one) ? Certainty::likely : Certainty::possible,
+      .symptom = Symptom::slow,
+      .subjects = {.nodes = {one.host()}},
+      .summary = fmt::format("{} has the EFA device{} {}, but {}: NCCL goes over TCP", one.host(),
+                             devices.size() == 1 ? "" : "s", fmt::join(devices, ", "), lacks)};
+  finding.evidence.push_back(
+      row_of(one, "EFA", lacks, "libnccl-net.so of aws-ofi-nccl, and libfabric",
+             "ls /opt/amazon/ofi-nccl/lib* /opt/amazon/efa/lib*; ldconfig -p | grep -E "
+             "'nccl-net|fabric'"));
+  finding.fix = {by_hand(one.host(),
+                         "install AWS's EFA installer and aws-ofi-nccl, in the image that the job "
+                         "runs, and put their folders on the job's LD_LIBRARY_PATH")};
+  judge.report(std::move(finding));
+}
+
+void run(const Case& c, Judge& judge) {
+  if (c.cluster.job.nccl == Use::no || c.cluster.nodes.size() < 2) return;
+  for (const Found& one : with_nccl(found_on(c, judge))) {
+    if (judge.see(*one.node, "rdma", one.node->rdma) != nullptr) judge_node(c, one, judge);
+  }
+}
+
+constexpr Page kPage{
+    .meaning =
+        "The node has EFA, AWS's fabric. NCCL can use it only through the plugin aws-ofi-nccl and "
+        "libfabric; without one of them it goes over TCP, several times slower.",
+    .confirm =
+        "NCCL_DEBUG=INFO prints `Using network Socket` in place of `NET/OFI Selected provider is "
+        "efa`; `fi_info -p efa` finds nothing.",
+    .fix =
+        "Use an image with both, such as AWS's deep learning containers, or install them; their "
+        "folders must be on the LD_LIBRARY_PATH of the job.",
+    .verify = "NCCL_DEBUG=INFO prints `NET/OFI Selected provider is efa`."};
+constexpr std::string_view kCauses[] = {"net-slow-interface"};
+constexpr Code kCodes[] = {{.id = "software-efa-not-usable",
+                            .fault_class = FaultClass::efa_not_available,
+                            .worst = Severity::degraded,
+                            .title = "EFA is there, and NCCL cannot use it",
+                            .causes = kCauses,
+                            .page = kPage}};
+
+}  // namespace
+
+extern const Check software_efa_plugin{.title = "EFA has its plugin", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks

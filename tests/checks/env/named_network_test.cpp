@@ -1,0 +1,148 @@
+#include "checks/env/variables.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+template <class Change>
+void on_all(World& w, Change change) {
+  for (std::size_t i = 0; i < w.cluster.nodes.size(); ++i) {
+    World::change(w.node(i).software, change);
+  }
+}
+void loaded_by_ranks(World& w) {
+  on_all(w, [](Software& software) { software.nccl[0].origin = "mapped by pid 7"; });
+}
+void plugin(World& w, const std::string& path) {
+  on_all(w, [&](Software& software) {
+    software.plugins = {{.path = path, .kind = "net", .exports = {"ncclNetPlugin_v8"}}};
+  });
+}
+
+// The same on all nodes, with --env.
+Verdict everywhere(Verdict verdict,
+                   const std::string& name,
+                   const std::string& value,
+                   const std::string& expected) {
+  verdict.blamed = {"node0", "node1", "node2", "node3"};
+  for (const auto& node : verdict.blamed) {
+    verdict.evidence.push_back(node + " " + name + ": " + value + " (--env), not " + expected +
+                               "; printenv " + name);
+  }
+  verdict.fixes = {"*: " + name + " unset"};
+  return verdict;
+}
+
+Verdict no_network(Severity severity) {
+  return everywhere({.code = "env-network-not-there",
+                     .severity = severity,
+                     .certainty = likely,
+                     .symptom = Symptom::crash,
+                     .says = "there is no plugin"},
+                    "NCCL_NET", "AWS Libfabric",
+                    "IB, Socket, or a network of a plugin that is there");
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy", [](World&) {}},
+    {"AWS with EFA and its plugin",
+     [](World& w) {
+       aws_efa(w);
+       plugin(w, "/opt/amazon/ofi-nccl/lib/libnccl-net.so");
+       say(w, "NCCL_NET", "AWS Libfabric");
+     }},
+    {"NCCL's own networks, in any case",
+     [](World& w) {
+       say(w, "NCCL_NET", "ib");
+       say_on(w, 1, "NCCL_NET", "SOCKET");
+       say_on(w, 2, "NCCL_NET", "");
+     }},
+    {"no plugin for that network",
+     [](World& w) {
+       say(w, "NCCL_NET", "AWS Libfabric");
+       loaded_by_ranks(w);
+     },
+     {no_network(blocker)}},
+    {"no plugin that a login would load: a notice",
+     [](World& w) {
+       say(w, "NCCL_NET", "AWS Libfabric");
+       for (std::size_t i = 0; i < 4; ++i) w.node(i).context = Context::ssh;
+     },
+     {no_network(notice)}},
+    {"near miss: no NCCL was found, the job runs in a container",
+     [](World& w) {
+       say(w, "NCCL_NET", "AWS Libfabric");
+       on_all(w, [](Software& software) { software.nccl.clear(); });
+     }},
+    {"a plugin that is not there",
+     [](World& w) {
+       say(w, "NCCL_NET_PLUGIN", "ofi");
+       on_all(w, [](Software& software) {
+         software.named_files = {{.variable = "NCCL_NET_PLUGIN", .path = "ofi", .error = 2}};
+       });
+     },
+     {everywhere({.code = "env-plugin-not-there",
+                  .severity = notice,
+                  .certainty = possible,
+                  .symptom = Symptom::slow,
+                  .says = "no library ofi was found"},
+                 "NCCL_NET_PLUGIN",
+                 "ofi",
+                 "a library where the loader of the job looks")}},
+    {"near miss: the node looked for another one",
+     [](World& w) {
+       say(w, "NCCL_NET_PLUGIN", "ofi");
+       on_all(w, [](Software& software) {
+         software.named_files = {{.variable = "NCCL_NET_PLUGIN", .path = "sharp", .error = 2}};
+       });
+     }},
+    {"InfiniBand is off, and NVIDIA's plugin brings another one",
+     [](World& w) {
+       say_on(w, 1, "NCCL_IB_DISABLE", "1");
+       plugin(w, "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so");
+     },
+     {{.code = "env-plugin-overrides",
+       .severity = notice,
+       .certainty = possible,
+       .symptom = Symptom::crash,
+       .says = "turns off NCCL's own InfiniBand only",
+       .blamed = {"node1"},
+       .evidence = {said_row(
+           "NCCL_IB_DISABLE", "1", "NCCL_NET=Socket beside it, or NCCL_NET_PLUGIN=none")},
+       .fixes = {"*: NCCL_NET=Socket"}}}},
+    {"near miss: and NCCL_NET says so, too",
+     [](World& w) {
+       say(w, "NCCL_IB_DISABLE", "1");
+       say(w, "NCCL_NET", "Socket");
+       plugin(w, "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so");
+     }},
+    {"near miss: 0 disables nothing",
+     [](World& w) {
+       say(w, "NCCL_IB_DISABLE", "0");
+       plugin(w, "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so");
+     }},
+    {"near miss: a job on Gloo",
+     [](World& w) {
+       say(w, "NCCL_NET", "AWS Libfabric");
+       w.cluster.job.nccl = Use::no;
+     }},
+    {"nobody looked: a gap",
+     [](World& w) {
+       say_on(w, 1, "NCCL_NET", "AWS Libfabric");
+       w.node(1).software = Unknown{.kind = Why::timed_out};
+     },
+     {},
+     {"node1 software"}},
+};
+
+TEST_CASE("env/named_network") {
+  run_cases("env/named_network", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing

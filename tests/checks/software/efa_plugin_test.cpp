@@ -1,0 +1,103 @@
+#include "checks/software/nodes.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+void with_efa(World& w) {
+  for (NodeFacts& node : w.cluster.nodes) {
+    node.rdma = Rdma{.devices = {{.name = "rdmap0s6", .driver = "efa"}}};
+  }
+}
+void plugin(Software& software) {
+  software.plugins = {{.path = "/opt/ofi/libnccl-net.so",
+                       .kind = "net",
+                       .exports = {"ncclNetPlugin_v9"},
+                       .version = "aws-ofi-nccl 1.13.2"}};
+  software.libfabric = "/opt/amazon/efa/lib64/libfabric.so.1";
+}
+
+Verdict unusable(Severity severity, Certainty certainty, const std::string& lacks) {
+  return {.code = "software-efa-not-usable",
+          .severity = severity,
+          .certainty = certainty,
+          .symptom = Symptom::slow,
+          .says = "node1 has the EFA device rdmap0s6, but " + lacks,
+          .blamed = {"node1"},
+          .evidence = {"node1 EFA: " + lacks +
+                       ", not libnccl-net.so of aws-ofi-nccl, and libfabric; ls "
+                       "/opt/amazon/ofi-nccl/lib* /opt/amazon/efa/lib*; ldconfig -p | grep -E "
+                       "'nccl-net|fabric'"},
+          .fixes = {"node1: (manual)"}};
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy, no EFA", [](World&) {}},
+    {"healthy, EFA and its plugin",
+     [](World& w) {
+       with_efa(w);
+       on_all(w, plugin);
+     }},
+    {"no plugin, and ranks that run",
+     [](World& w) {
+       with_efa(w);
+       on_all(w, plugin);
+       on(w, 1, [](Software& software) { software.plugins.clear(); });
+       running(w);
+     },
+     {unusable(degraded, likely, "no network plugin for NCCL (aws-ofi-nccl)")}},
+    {"no plugin that a login would find: a notice",
+     [](World& w) {
+       with_efa(w);
+       on_all(w, plugin);
+       on(w, 1, [](Software& software) { software.plugins.clear(); });
+       seen_by_ssh(w);
+     },
+     {unusable(notice, possible, "no network plugin for NCCL (aws-ofi-nccl)")}},
+    {"a plugin without libfabric",
+     [](World& w) {
+       with_efa(w);
+       on_all(w, plugin);
+       on(w, 1, [](Software& software) { software.libfabric.clear(); });
+       running(w);
+     },
+     {unusable(degraded, likely, "no libfabric for /opt/ofi/libnccl-net.so")}},
+    {"near miss: another plugin, which nobody knows",
+     [](World& w) {
+       with_efa(w);
+       on_all(w, [](Software& software) {
+         software.plugins = {{.path = "/opt/x/libnccl-net.so", .kind = "net"}};
+       });
+     }},
+    {"near miss: no NCCL was found on the host, the job runs in a container",
+     [](World& w) {
+       with_efa(w);
+       on_all(w, no_nccl);
+     }},
+    {"near miss: one node alone",
+     [](World& w) {
+       with_efa(w);
+       w.cluster.nodes.resize(1);
+     }},
+    {"near miss: a job on Gloo",
+     [](World& w) {
+       with_efa(w);
+       w.cluster.job.nccl = Use::no;
+     }},
+    {"nobody looked at the devices: a gap",
+     [](World& w) { w.node(1).rdma = Unknown{.kind = Why::timed_out}; },
+     {},
+     {"node1 rdma"}},
+};
+
+TEST_CASE("software/efa_plugin") {
+  run_cases("software/efa_plugin", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing
