@@ -36,8 +36,8 @@ bool told_by_the_log(const NodeFacts& node) {
 }
 
 std::string memory_text(const World& world) {
-  std::string text =
-      fmt::format("{} in use, of {}", size_text(*world.memory_now), size_text(*world.memory_max));
+  std::string text = fmt::format("{} in use, of {}", size_text(world.memory_now.value_or(0)),
+                                 size_text(world.memory_max.value_or(0)));
   const auto kills = world.memory_kills.value_or(0);
   return kills > 0 ? text + fmt::format("; {} killed since it began", kills) : text;
 }

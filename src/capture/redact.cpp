@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 8> kMarks = {
 std::string environ_of(std::string_view text) {
   std::string kept;
   for (const auto& [name, value] : allowed_variables(machine::parse_environment(text))) {
-    kept += name + "=" + value + '\0';
+    kept.append(name).append("=").append(value) += '\0';
   }
   return kept;
 }

@@ -80,7 +80,7 @@ Result<T> PatientFiles::ask(const std::string& attempt, Read read) {
   // The reader that comes too late still has a place to write to.
   const auto answer = std::make_shared<std::optional<Result<T>>>();
   const bool came = answered([answer, read](const FileTree& files) { *answer = read(files); });
-  if (came && *answer) return **answer;
+  if (const auto& given = *answer; came && given) return *given;
   return std::unexpected(
       Error{.attempt = attempt, .reason = "no answer in time", .errno_value = ETIMEDOUT});
 }

@@ -12,8 +12,7 @@ using machine::CapturedMachine;
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// CapEff: all of them; Docker's and Podman's defaults; none.
-constexpr std::string_view kAll = "000001ffffffffff";
+// CapEff: Docker's and Podman's defaults; none.
 constexpr std::string_view kDocker = "00000000a80425fb";
 constexpr std::string_view kPodman = "00000000800405fb";
 constexpr std::string_view kNone = "0000000000000000";

@@ -57,7 +57,7 @@ TEST_CASE("disks of a captured machine: ours, and those of a worker that sees ou
   files["/proc/7/stat"].text = "7 (python3) S 1 7 7 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 9 1";
   files["/proc/7/cmdline"].text = std::string("python3\0train.py\0", 17);
   files["/proc/7/environ"].text =
-      std::string("RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=node0\0MASTER_PORT=1\0TMPDIR=/scratch\0", 69);
+      std::string("RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=node0\0MASTER_PORT=1\0TMPDIR=/scratch\0", 68);
   files["/proc/7/status"].text = "Uid:\t1000\t1000\t1000\t1000\n";
   files["/proc/7/cwd"].link = "/job";
   files["/proc/7/ns/mnt"].link = "mnt:[1]";
