@@ -201,7 +201,7 @@ def main():
     options = parser.parse_args()
     numbers = range(options.cases) if options.only is None else [options.only]
     with tempfile.TemporaryDirectory() as folder:
-        shop = Workshop(options.build, os.path.realpath(folder))
+        shop = Workshop(os.path.abspath(options.build), os.path.realpath(folder))
         passed = sum(Case(options.seed, number, shop).agrees() for number in numbers)
     failed = len(numbers) - passed
     print(f"{passed} passed, {failed} failed, 0 skipped")

@@ -28,7 +28,7 @@ NAMES = ["", "foo", "bar", "libbar.so", "libbar", "nothere", "libnccl-net-foo.so
 def run(*command, **variables):
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False,
-                          stderr=subprocess.DEVNULL)
+                          errors="replace", stderr=subprocess.DEVNULL)
 
 
 class Both:
@@ -49,7 +49,7 @@ class Both:
         if asked.returncode == 77:
             print("0 passed, 0 failed, 1 skipped")
             sys.exit(0)
-        stops = asked.stdout.strip().splitlines()[-1] != "0"
+        stops = (asked.stdout.strip().splitlines() or [""])[-1] != "0"
         said = run(self.ours, "check", "--backend", "nccl", "--only", "env-topo-file-bad", "-o", "json",
                    **{variable: path})
         findings = json.loads(said.stdout)["diagnosis"]
@@ -57,7 +57,7 @@ class Both:
 
     def plugin(self, name, folder):
         asked = run(self.oracle, "plugin", name, LD_LIBRARY_PATH=folder)
-        real = asked.stdout.strip().splitlines()[-1]
+        real = (asked.stdout.strip().splitlines() or [""])[-1]
         said = run(self.ours, "facts", LD_LIBRARY_PATH=folder, NCCL_NET_PLUGIN=name)
         plugins = json.loads(said.stdout)["software"]["plugins"]
         ours = [os.path.dirname(one["path"]) for one in plugins if one["kind"] == "net"]

@@ -1,7 +1,5 @@
 // Asks the real libnccl what it makes of a file that a variable names, without a GPU:
 // `nccl_files_oracle topo|graph FILE` prints its result code, `plugin NAME` what it opened.
-#include <distdoctor/observed.h>
-
 #include "real_nccl.h"
 
 using namespace distdoctor::testing;  // NOLINT(google-build-using-namespace)
@@ -50,8 +48,6 @@ std::string opened(const Library& library, const char* name) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const std::string_view what = argv[1];
-  setenv("NCCL_DEBUG_SUBSYS", "ALL", 1);
-  setenv("NCCL_DEBUG", "INFO", 1);
   const Library library = load();
   if (what == "plugin") {
     std::cout << opened(library, argv[2]) << '\n';
