@@ -220,11 +220,12 @@ constexpr Page kPage{
         "with "
         "an address on every node. A port without an address needs one.",
     .verify = "`ib_write_bw -x INDEX` runs between the two ports; NCCL connects."};
+constexpr std::string_view kCauses[] = {"rdma-path-failed", "rdma-no-route"};
 constexpr Code kCodes[] = {{.id = "rdma-gid",
                             .fault_class = FaultClass::roce_gid,
                             .worst = Severity::blocker,
                             .title = "A RoCE port uses the wrong GID",
-                            .causes = {},
+                            .causes = kCauses,
                             .page = kPage}};
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "chosen.h"
 
+#include <cerrno>
 #include <cstdint>
 #include <utility>
 
@@ -18,10 +19,36 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kHopeless = kMiB;
 constexpr std::int64_t kDoubtful = 64 * kMiB;
 
-// Only CAP_IPC_LOCK in the initial user namespace lifts the limit: a plain user has it nowhere, and
-// what root has in a container no fact tells.
-bool binds(const RdmaNode& one) {
-  return one.node->identity.known() && one.node->identity->uid != 0;
+// Only CAP_IPC_LOCK in the initial user namespace lifts the limit (kernel: can_do_mlock, and
+// ib_umem_get). Where nobody saw that, a plain user is taken to have it nowhere, and of root in a
+// container nothing is known.
+bool binds(const NodeFacts& node) {
+  if (node.world.known()) {
+    const auto& all = node.world->capabilities;
+    const bool may_lock = std::ranges::find(all, "CAP_IPC_LOCK") != all.end();
+    return !(may_lock && node.world->initial_user_namespace);
+  }
+  return node.identity.known() && node.identity->uid != 0;
+}
+
+// What the kernel did when a program there asked for memory: none where that was not tried, or
+// where it is not known of any port that NCCL would use.
+struct Tried {
+  const VerbsDevice* refused = nullptr;  // it said ENOMEM
+  std::int64_t registered = 0;           // bytes at once, by all of them
+};
+std::optional<Tried> tried(const RdmaNode& one) {
+  if (!one.node->verbs.known()) return std::nullopt;
+  std::optional<Tried> all;
+  for (const VerbsDevice& device : one.node->verbs->devices) {
+    const bool used =
+        std::ranges::find(one.hcas->used, device.name, &HcaChoice::device) != one.hcas->used.end();
+    if (!used || device.error_code != 0) continue;
+    if (!all) all = Tried{.registered = device.registered_bytes};
+    all->registered = std::min(all->registered, device.registered_bytes);
+    if (device.step_error_code == ENOMEM) all->refused = &device;
+  }
+  return all;
 }
 
 Fix raise(const NodeFacts& node) {
@@ -63,12 +90,17 @@ std::string summary(const NodeFacts& node, std::int64_t soft) {
       node.host, size_text(soft), where);
 }
 
-void judge_node(const Case& c, const RdmaNode& one, std::int64_t soft, Judge& judge) {
+void judge_node(const Case& c,
+                const RdmaNode& one,
+                std::int64_t soft,
+                const VerbsDevice* refused,
+                Judge& judge) {
   const NodeFacts& node = *one.node;
-  const bool hopeless = soft < kHopeless;
+  const bool hopeless = soft < kHopeless || refused != nullptr;
+  const Certainty by_limit = hopeless ? Certainty::likely : Certainty::possible;
   Finding finding{.code = "rdma-memlock",
                   .severity = hopeless ? Severity::blocker : Severity::notice,
-                  .certainty = hopeless ? Certainty::likely : Certainty::possible,
+                  .certainty = refused != nullptr ? Certainty::proved : by_limit,
                   .symptom = Symptom::crash,
                   .subjects = {.nodes = {node.host}},
                   .summary = summary(node, soft)};
@@ -79,8 +111,27 @@ void judge_node(const Case& c, const RdmaNode& one, std::int64_t soft, Judge& ju
                        .expected = "unlimited",
                        .context = std::string(slug(node.context)),
                        .command = "ulimit -l; grep CapEff /proc/self/status"}};
+  if (refused != nullptr) {
+    finding.evidence.push_back({.node = node.host,
+                                .fact = "verbs." + refused->name,
+                                .observed = refused->step_error,
+                                .expected = "4 MiB registered",
+                                .context = std::string(slug(node.context)),
+                                .command = "ibv_rc_pingpong -s 1048576 -d " +
+                                           shell_quote(refused->name) +
+                                           "   # with nobody to talk to: it registers first"});
+  }
   finding.fix = {raise(node)};
   judge.report(std::move(finding));
+}
+
+void judge_limit(const Case& c, const RdmaNode& one, std::int64_t soft, Judge& judge) {
+  const auto what = tried(one);
+  const VerbsDevice* refused = what ? what->refused : nullptr;
+  const bool lifted = what && what->registered > soft;  // it locked more than the limit allows
+  if (refused != nullptr || (binds(*one.node) && !lifted)) {
+    judge_node(c, one, soft, refused, judge);
+  }
 }
 
 void run(const Case& c, Judge& judge) {
@@ -89,9 +140,9 @@ void run(const Case& c, Judge& judge) {
     const auto* limits = judge.see(*one.node, "limits", one.node->limits);
     if (limits == nullptr) continue;
     const auto memlock = limits->find("memlock");
-    if (memlock == limits->end() || !binds(one)) continue;
+    if (memlock == limits->end()) continue;
     const std::int64_t soft = memlock->second.soft.value_or(kDoubtful);  // none: unlimited
-    if (soft < kDoubtful) judge_node(c, one, soft, judge);
+    if (soft < kDoubtful) judge_limit(c, one, soft, judge);
   }
 }
 

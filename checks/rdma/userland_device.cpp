@@ -4,12 +4,26 @@
 #include "chosen.h"
 
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace distdoctor::checks {
 namespace {
 
 using namespace rdma;  // NOLINT(google-build-using-namespace): what these checks share
+
+// What libibverbs said when it was to open the device: empty, it did; none, it was not asked.
+std::optional<std::string> refusal_of(const NodeFacts& node, const std::string& device) {
+  if (!node.verbs.known()) return std::nullopt;
+  const Verbs& verbs = *node.verbs;
+  if (!verbs.error.empty()) return verbs.error;
+  const auto found = std::ranges::find(verbs.devices, device, &VerbsDevice::name);
+  if (found != verbs.devices.end()) return found->error;
+  return verbs.warnings.empty() ? "libibverbs does not list it"
+                                : fmt::format("{}", fmt::join(verbs.warnings, " "));
+}
 
 // Active ports of one node that NCCL would take, and cannot, for one reason.
 struct Unusable {
@@ -23,11 +37,28 @@ std::map<RdmaTrouble, Unusable> unusable(const RdmaNode& one) {
     const RdmaDevice* device = find_rdma_device(*one.rdma, hca.device);
     const RdmaPort* port = find_rdma_port(*one.rdma, hca.device, hca.port);
     if (hca.why != HcaPassed::not_usable || device == nullptr || port == nullptr) continue;
+    if (refusal_of(*one.node, hca.device) == "") continue;  // what sysfs lets us guess is wrong
     Unusable& group = by_trouble[rdma_trouble(*one.rdma, *device)];
     group.devices.push_back(device);
     group.made_for_it = group.made_for_it || made_for_it(*device, *port);
   }
   by_trouble.erase(RdmaTrouble::none);
+  return by_trouble;
+}
+
+// Ports that look usable from afar, and that libibverbs could not open.
+std::map<RdmaTrouble, Unusable> refused(const RdmaNode& one) {
+  std::map<RdmaTrouble, Unusable> by_trouble;
+  for (const HcaChoice& hca : one.hcas->used) {
+    const RdmaDevice* device = find_rdma_device(*one.rdma, hca.device);
+    const RdmaPort* port = find_rdma_port(*one.rdma, hca.device, hca.port);
+    const auto words = refusal_of(*one.node, hca.device);
+    if (device == nullptr || port == nullptr || !words || words->empty()) continue;
+    const bool listed = words->starts_with("ibv_open_device");
+    Unusable& group = by_trouble[listed ? RdmaTrouble::refused : RdmaTrouble::no_provider];
+    group.devices.push_back(device);
+    group.made_for_it = group.made_for_it || made_for_it(*device, *port);
+  }
   return by_trouble;
 }
 
@@ -119,32 +150,71 @@ Severity severity_of(const Case& c, const RdmaNode& one, const Unusable& group, 
   return capped_by_context(capped(c, severity), one.node->context);
 }
 
-void judge_node(const Case& c, const RdmaNode& one, bool others_use, Judge& judge) {
-  const bool apart = others_use && one.hcas->used.empty();
-  for (const auto& [trouble, group] : unusable(one)) {
-    const RdmaDevice& first = *group.devices.front();
-    Finding finding{
-        .code = "rdma-no-userland-device",
-        .severity = severity_of(c, one, group, apart),
-        .certainty = trouble == RdmaTrouble::no_node || trouble == RdmaTrouble::refused
-                         ? Certainty::proved
-                         : Certainty::likely,
-        .symptom = apart ? Symptom::hang : Symptom::slow,
-        .subjects = {.nodes = {one.node->host}},
-        .summary = fmt::format("{} has {}, which programs there cannot use: {}", one.node->host,
-                               names(group.devices), reason(trouble, first))};
-    for (const RdmaDevice* device : group.devices) {
-      finding.subjects.devices.push_back(one.node->host + "/" + device->name);
-    }
+std::string why_of(const RdmaNode& one, RdmaTrouble trouble, const RdmaDevice& device, bool tried) {
+  if (!tried) return reason(trouble, device);
+  return "libibverbs says " + refusal_of(*one.node, device.name).value_or("nothing");
+}
+
+Evidence what_programs_get(const RdmaNode& one,
+                           const RdmaDevice& device,
+                           const std::string& words) {
+  return {.node = one.node->host,
+          .fact = "verbs." + device.name,
+          .observed = words,
+          .expected = "to be opened",
+          .context = std::string(slug(one.node->context)),
+          .command = "ibv_devinfo -d " + shell_quote(device.name)};
+}
+
+struct Group {
+  RdmaTrouble trouble;
+  const Unusable* unusable;
+  bool tried;  // libibverbs failed, where sysfs showed nothing wrong
+};
+
+void report(const Case& c, const RdmaNode& one, const Group& group, bool apart, Judge& judge) {
+  const RdmaDevice& first = *group.unusable->devices.front();
+  const auto words = refusal_of(*one.node, first.name);
+  const bool plain = group.trouble == RdmaTrouble::no_node || group.trouble == RdmaTrouble::refused;
+  const std::string why = why_of(one, group.trouble, first, group.tried);
+  Finding finding{.code = "rdma-no-userland-device",
+                  .severity = severity_of(c, one, *group.unusable, apart),
+                  .certainty = plain || words ? Certainty::proved : Certainty::likely,
+                  .symptom = apart ? Symptom::hang : Symptom::slow,
+                  .subjects = {.nodes = {one.node->host}},
+                  .summary = fmt::format("{} has {}, which programs there cannot use: {}",
+                                         one.node->host, names(group.unusable->devices), why)};
+  for (const RdmaDevice* device : group.unusable->devices) {
+    finding.subjects.devices.push_back(one.node->host + "/" + device->name);
+  }
+  if (!group.tried) {
     finding.evidence.push_back(
         {.node = one.node->host,
          .fact = "rdma." + first.name,
-         .observed = reason(trouble, first),
+         .observed = why,
          .expected = "to be opened by libibverbs",
          .context = std::string(slug(one.node->context)),
          .command = "ls -l /dev/infiniband; ibv_devinfo -d " + shell_quote(first.name)});
-    finding.fix = {mend(*one.node, trouble, first)};
-    judge.report(std::move(finding));
+  }
+  if (words) finding.evidence.push_back(what_programs_get(one, first, *words));
+  finding.fix = {mend(*one.node, group.trouble, first)};
+  judge.report(std::move(finding));
+}
+
+bool all_refused(const RdmaNode& one) {
+  return std::ranges::all_of(one.hcas->used, [&](const HcaChoice& hca) {
+    const auto words = refusal_of(*one.node, hca.device);
+    return words && !words->empty();
+  });
+}
+
+void judge_node(const Case& c, const RdmaNode& one, bool others_use, Judge& judge) {
+  const bool apart = others_use && all_refused(one);
+  for (const auto& [trouble, group] : unusable(one)) {
+    report(c, one, {trouble, &group, false}, apart, judge);
+  }
+  for (const auto& [trouble, group] : refused(one)) {
+    report(c, one, {trouble, &group, true}, apart, judge);
   }
 }
 

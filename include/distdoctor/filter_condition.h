@@ -17,7 +17,7 @@
 
 namespace distdoctor {
 
-// One of the first two packets of a TCP connection.
+// One of the first two packets of a TCP connection, or a datagram.
 struct Packet {
   Way way = Way::in;
   Address source;
@@ -26,6 +26,7 @@ struct Packet {
   std::string interface = {};  // that it comes in by, or leaves by; empty: not known
   bool answer = false;         // the second packet: SYN and ACK, back from that port
   bool bridged = false;        // that interface is a bridge, so that its own chains see it, too
+  bool udp = false;
 };
 
 enum class Holds : std::uint8_t { no, maybe, yes };
@@ -188,6 +189,7 @@ inline Holds of_named(const Values& all, const Packet& packet, bool mark_known) 
   }
   if (all.front() == kPacketType) return any_word(values, {"host", "unicast"});
   if (all.front() == kTcpFlags) {
+    if (packet.udp) return Holds::no;
     return any_of(values, [&](std::string_view flags) { return flags_fit(flags, packet.answer); });
   }
   if (all.front() == kMark && mark_known) return any_of(values, zero_is_meant);
@@ -205,7 +207,7 @@ inline Holds unnegated(const FilterCondition& condition, const Packet& packet, b
     case FilterField::destination:
       return any_of(values, has(packet.destination));
     case FilterField::protocol:
-      return any_word(values, {"tcp", "6"});
+      return packet.udp ? any_word(values, {"udp", "17"}) : any_word(values, {"tcp", "6"});
     case FilterField::source_port:
       return packet.answer ? any_port(values, packet.port) : any_picked_port(values);
     case FilterField::destination_port:

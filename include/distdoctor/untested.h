@@ -5,6 +5,7 @@
 #include <distdoctor/judge.h>
 #include <distdoctor/views.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <string>
@@ -16,6 +17,8 @@ namespace distdoctor {
 inline constexpr std::string_view kTestTraffic = "test traffic";
 inline constexpr std::string_view kMasterTraffic = "MASTER_PORT";  // an Untried of dials to it
 
+inline constexpr std::string_view kRdmaTraffic = "RDMA messages";  // an Untried of these alone
+
 inline Gap untested(std::string node, Unknown why) {
   return {.node = std::move(node), .fact = std::string(kTestTraffic), .why = std::move(why)};
 }
@@ -24,10 +27,16 @@ namespace untested_detail {
 
 inline void note_rows(const ClusterFacts& cluster, bool master, Judge& judge) {
   for (const Untried& row : cluster.untried) {
+    if (row.what == kRdmaTraffic) continue;
     const bool only_master = row.what == kMasterTraffic;
     const bool everything = row.what == kTestTraffic;
     if (everything || only_master == master) judge.miss(untested(row.node, row.why));
   }
+}
+
+inline bool has_reasons(const ClusterFacts& cluster) {
+  return std::ranges::any_of(cluster.untried,
+                             [](const Untried& row) { return row.what != kRdmaTraffic; });
 }
 
 inline void note_nodes(const ClusterFacts& cluster, Judge& judge) {
@@ -63,7 +72,7 @@ inline void note_untested(const ClusterFacts& cluster, Judge& judge) {
   for (const PairFacts& pair : cluster.pairs) {
     if (!pair.complete.known()) judge.miss(untested(pair.from, pair.complete.why()));
   }
-  if (!cluster.untried.empty()) return;  // they are the reasons
+  if (untested_detail::has_reasons(cluster)) return;
   if (cluster.pairs.empty()) return judge.miss(untested("", {Why::not_collected, "none was sent"}));
   untested_detail::note_missing(cluster, judge);
 }
@@ -77,7 +86,7 @@ inline void note_untested_master(const ClusterFacts& cluster, const NodeFacts& n
   if (pair != nullptr && !pair->complete.known()) {
     return judge.miss(untested(node.host, pair->complete.why()));
   }
-  if (!cluster.untried.empty()) return;
+  if (untested_detail::has_reasons(cluster)) return;
   if (cluster.pairs.empty()) return judge.miss(untested("", {Why::not_collected, "none was sent"}));
   judge.miss(untested(node.host, {Why::not_collected, "none to MASTER_PORT"}));
 }

@@ -22,7 +22,7 @@ struct Collector {
 };
 
 // identity, links, routes, rules, neighbours, kernel, sockets, names, shm, limits, devices,
-// processes, settings, nccl_config, nccl_library, pci, gpu, nvml, kernel_log, rdma, world,
+// processes, settings, nccl_config, nccl_library, pci, gpu, nvml, kernel_log, rdma, verbs, world,
 // software, firewall
 std::span<const Collector> all_collectors();
 

@@ -2,6 +2,7 @@
 
 #include "collect/collect.h"
 #include "collect/site_checks.h"
+#include "collect/verbs.h"
 
 #include <array>
 
@@ -36,6 +37,7 @@ constexpr std::array kCollectors = {
     Collector{"rdma", collect_rdma, give_up<&NodeFacts::rdma>},
     Collector{"world", collect_world, give_up<&NodeFacts::world>},
     Collector{"software", collect_software, give_up<&NodeFacts::software>},
+    Collector{"verbs", collect_verbs, give_up<&NodeFacts::verbs>},
     Collector{"firewall", collect_firewall, give_up<&NodeFacts::firewall>},
     Collector{"site_checks", collect_site_checks, give_up<&NodeFacts::site_checks>},
 };

@@ -18,6 +18,18 @@ void listen_line(const probe::PlannedListen& listen, std::ostream& out) {
   out << '\n';
 }
 
+void rdma_line(const probe::PlannedRdma& path, std::ostream& out) {
+  out << "rdma    " << printable(path.from) << " -> " << printable(path.to) << "  "
+      << printable(path.sender.device) << ':' << path.sender.port << " -> "
+      << printable(path.receiver.device) << ':' << path.receiver.port << "  RC messages of";
+  std::string_view separator = " ";
+  for (const std::int64_t size : path.sender.sizes) {
+    out << separator << size;
+    separator = " and ";
+  }
+  out << " bytes\n";
+}
+
 std::string_view to_whom(const std::string& to) {
   return to.empty() ? std::string_view("(no peer)") : std::string_view(to);
 }
@@ -43,6 +55,7 @@ void show_plan(const probe::ProbePlan& plan, std::ostream& out) {
     for (const auto& dial : round.dials) dial_line(dial, out);
     for (const auto& path : round.paths) path_line(path, out);
   }
+  for (const auto& path : plan.rdma) rdma_line(path, out);
   for (const auto& duplicates : plan.duplicates) {
     for (const Choice& choice : duplicates.request.choices) {
       out << "arp     " << printable(duplicates.host) << "  " << printable(choice.interface)

@@ -18,8 +18,14 @@ using probe::HostRequest;
 using Answers = std::vector<Observed<Answer>>;
 
 constexpr auto kForTheWay = 2s;  // of a request and its answer, on a busy machine
+constexpr auto kToOpen = 6s;     // RDMA devices, by as many processes as a node has ends
 // As many dials are under way at once on a node with few descriptors (probe/dial.cpp).
 constexpr std::size_t kDialsAtOnce = 256;
+
+struct RdmaAnswers {
+  Answers opened = {};
+  Answers sent = {};
+};
 
 class Traffic {
  public:
@@ -41,6 +47,14 @@ class Traffic {
                       std::chrono::milliseconds(round.path_timeout_ms) + kForTheWay);
     asked.reports = ask_quick(probe::report_requests(round));
     return asked;
+  }
+
+  RdmaAnswers send_rdma(const probe::ProbePlan& plan) {
+    RdmaAnswers answers{.opened = ask(probe::rdma_open_requests(plan), kToOpen)};
+    const auto& request = plan.rdma.front().sender;
+    answers.sent = ask(probe::rdma_send_requests(plan, answers.opened),
+                       std::chrono::milliseconds(request.timeout_ms) + kForTheWay);
+    return answers;
   }
 
   [[nodiscard]] bool over() const { return interrupted() || limits_.deadline.expired(); }
@@ -104,6 +118,9 @@ void send_traffic(const probe::ProbePlan& plan,
     answers.push_back(traffic.act(round));
   }
   cluster.pairs = probe::assemble(plan, answers, traffic.why_over());
+  if (plan.rdma.empty()) return;
+  const auto [opened, sent] = traffic.over() ? RdmaAnswers{} : traffic.send_rdma(plan);
+  cluster.rdma_paths = probe::assemble_rdma(plan, opened, sent, cluster.untried);
 }
 
 }  // namespace distdoctor::exam

@@ -120,6 +120,7 @@ class Agent {
   std::span<const collect::Collector> collectors_;
   std::optional<probe::Listeners> listeners_;  // it has a thread, so not before meet() is over
   probe::Runs runs_;
+  probe::QueuePairs queue_pairs_;
   std::vector<std::shared_ptr<Collecting>> collecting_;
   std::atomic<std::size_t> threads_ = 0;
   bool entered_ = false;
@@ -251,11 +252,10 @@ struct Act {
   Answer operator()(const DuplicateRequest& request) const {
     return probe::find_duplicates(request, deadline);
   }
-  Answer operator()(const RdmaRequest& /*request*/) const {
-    return RdmaAnswer{.error = "this agent cannot open queue pairs", .error_code = ENOTSUP};
-  }
-  Answer operator()(const RunRequest& /*request*/) const { return RunAnswer{}; }      // not here
-  Answer operator()(const CollectRequest& /*request*/) const { return NodeFacts{}; }  // not here
+  // Not here.
+  Answer operator()(const RdmaRequest& /*request*/) const { return RdmaAnswer{}; }
+  Answer operator()(const RunRequest& /*request*/) const { return RunAnswer{}; }
+  Answer operator()(const CollectRequest& /*request*/) const { return NodeFacts{}; }
 };
 
 probe::Lookups lookups_of(const std::shared_ptr<const machine::Machine>& machine) {
@@ -266,6 +266,10 @@ probe::Lookups lookups_of(const std::shared_ptr<const machine::Machine>& machine
 Result<Answer> Agent::act(const Request& request, Deadline deadline) {
   if (const auto* wanted = std::get_if<RunRequest>(&request)) {
     DD_TRY(auto answer, runs_.act(*wanted, deadline));
+    return answer;
+  }
+  if (const auto* wanted = std::get_if<RdmaRequest>(&request)) {
+    DD_TRY(auto answer, queue_pairs_.act(*wanted, deadline));
     return answer;
   }
   DD_TRY(std::shared_ptr<const machine::Machine> machine, machine::Machine::live());

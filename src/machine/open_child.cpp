@@ -73,13 +73,19 @@ Result<void> OpenChild::write(std::string_view text, Deadline deadline) {
   return {};
 }
 
+void OpenChild::read_some(Deadline deadline) {
+  std::array<pollfd, 3> polls = {{{running_.out.get(), POLLIN, 0},
+                                  {running_.err.get(), POLLIN, 0},
+                                  {running_.failed.get(), POLLIN, 0}}};
+  ::poll(polls.data(), polls.size(), deadline.remaining_ms());
+  if (polls[0].revents != 0) take(running_.out, out_, child_.most_output);
+  if (polls[1].revents != 0) take(running_.err, err_, child_.most_output);
+  if (polls[2].revents != 0) take(running_.failed, failed_, sizeof(int));
+}
+
 Result<std::string> OpenChild::read_line(Deadline deadline) {
-  while (true) {
-    if (const auto end = out_.find('\n'); end != std::string::npos) {
-      std::string line = out_.substr(0, end);
-      out_.erase(0, end + 1);
-      return line;
-    }
+  std::size_t end = 0;
+  while ((end = out_.find('\n')) == std::string::npos) {
     if (!running_.out.valid() && !running_.err.valid()) return std::unexpected(ended());
     if (out_.size() >= child_.most_output) {
       return std::unexpected(refusal(child_, EMSGSIZE, "it says too much"));
@@ -87,14 +93,11 @@ Result<std::string> OpenChild::read_line(Deadline deadline) {
     if (deadline.expired()) {
       return std::unexpected(refusal(child_, ETIMEDOUT, "it did not answer in time"));
     }
-    std::array<pollfd, 3> polls = {{{running_.out.get(), POLLIN, 0},
-                                    {running_.err.get(), POLLIN, 0},
-                                    {running_.failed.get(), POLLIN, 0}}};
-    ::poll(polls.data(), polls.size(), deadline.remaining_ms());
-    if (polls[0].revents != 0) take(running_.out, out_, child_.most_output);
-    if (polls[1].revents != 0) take(running_.err, err_, child_.most_output);
-    if (polls[2].revents != 0) take(running_.failed, failed_, sizeof(int));
+    read_some(deadline);
   }
+  std::string line = out_.substr(0, end);
+  out_.erase(0, end + 1);
+  return line;
 }
 
 Result<std::string> OpenChild::ask(std::string_view line, Deadline deadline) {

@@ -38,6 +38,7 @@ class OpenChild {
   explicit OpenChild(Child child) : child_(std::move(child)) {}
   void keep(std::promise<Result<Running>> started);
   Result<void> write(std::string_view text, Deadline deadline);
+  void read_some(Deadline deadline);
   Result<std::string> read_line(Deadline deadline);
   [[nodiscard]] Error ended();
 

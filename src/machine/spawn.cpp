@@ -130,7 +130,7 @@ std::vector<std::string> programs_of(const Child& child) {
     return programs;
   }
   if (name.find('/') != std::string::npos) return {name};
-  const char* const path = ::getenv("PATH");
+  const char* const path = ::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nobody sets it
   const std::string folders =
       std::string(path != nullptr ? path : "") + ":/usr/bin:/bin:/usr/sbin:/sbin";
   std::vector<std::string> programs;
@@ -175,7 +175,7 @@ void become_clean(pid_t parent) {
   for (int number = 1; number < 32; ++number) ::sigaction(number, &fresh, nullptr);
   sigset_t none;
   ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);  // NOLINT(concurrency-mt-unsafe): one thread
 }
 
 [[noreturn]] void run_in_child(const Prepared& prepared, const ChildEnds& ends) {

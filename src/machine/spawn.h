@@ -30,7 +30,7 @@ enum class Stdin : std::uint8_t { null, ours };
 
 // In a session of its own, killed with the thread that calls this. Errors: EPERM after
 // run_no_more_children; EBUSY while an earlier child of its kind is stuck; those of fork and pipes.
-Result<Running> spawn(const Child& child, Stdin in);
+Result<Running> spawn(const Child& child, Stdin kind);
 
 // A descriptor that becomes readable when the child has ended; none before Linux 5.3.
 Fd watch_end(pid_t pid);

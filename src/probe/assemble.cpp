@@ -12,22 +12,6 @@
 namespace distdoctor::probe {
 namespace {
 
-template <class T>
-const T* answer_as(const std::vector<Observed<Answer>>& answers, std::size_t i) {
-  if (i >= answers.size() || !answers[i].known()) return nullptr;
-  return std::get_if<T>(&*answers[i]);
-}
-
-Unknown why_none(const std::vector<Observed<Answer>>& answers,
-                 std::size_t i,
-                 const std::string& who) {
-  if (i >= answers.size()) return {.text = who + " was not asked"};
-  if (!answers[i].known()) {
-    return {.kind = answers[i].why().kind, .text = who + ": " + answers[i].why().text};
-  }
-  return {.kind = Why::failed, .text = who + " gave another answer than was asked for"};
-}
-
 // The position of a listening set in its round.
 using Sets = std::map<std::string, std::size_t>;
 Sets sets_of(const Round& round) {
@@ -286,6 +270,14 @@ void add_paths(const Round& round, const RoundAnswers& asked, Pairs& pairs) {
 
 }  // namespace
 
+Unknown why_none(std::span<const Observed<Answer>> answers, std::size_t i, const std::string& who) {
+  if (i >= answers.size()) return {.text = who + " was not asked"};
+  if (!answers[i].known()) {
+    return {.kind = answers[i].why().kind, .text = who + ": " + answers[i].why().text};
+  }
+  return {.kind = Why::failed, .text = who + " gave another answer than was asked for"};
+}
+
 std::vector<HostRequest> listen_requests(const Round& round) {
   std::vector<HostRequest> requests;
   for (const PlannedListen& plan : round.listens) requests.push_back({plan.host, plan.request});
@@ -345,14 +337,13 @@ std::vector<PairFacts> assemble(const ProbePlan& plan,
 void take_duplicates(const ProbePlan& plan,
                      std::span<const Observed<Answer>> answers,
                      std::vector<NodeFacts>& nodes) {
-  const std::vector<Observed<Answer>> all(answers.begin(), answers.end());
   for (std::size_t i = 0; i < plan.duplicates.size(); ++i) {
     const std::string& host = plan.duplicates[i].host;
     const auto node = std::ranges::find(nodes, host, &NodeFacts::host);
     if (node == nodes.end()) continue;
-    const auto* answer = answer_as<DuplicateAnswer>(all, i);
+    const auto* answer = answer_as<DuplicateAnswer>(answers, i);
     if (answer == nullptr) {
-      node->duplicates = why_none(all, i, host);
+      node->duplicates = why_none(answers, i, host);
     } else if (!answer->duplicates.known()) {
       node->duplicates = answer->duplicates.why();
     } else {

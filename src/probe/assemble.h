@@ -11,8 +11,10 @@
 
 #include "probe/plan.h"
 
+#include <cstddef>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace distdoctor::probe {
@@ -29,6 +31,14 @@ struct RoundAnswers {
   std::vector<Observed<Answer>> reports = {};
 };
 
+// What answers[i] is, or null; and then why.
+template <class T>
+const T* answer_as(std::span<const Observed<Answer>> answers, std::size_t i) {
+  if (i >= answers.size() || !answers[i].known()) return nullptr;
+  return std::get_if<T>(&*answers[i]);
+}
+Unknown why_none(std::span<const Observed<Answer>> answers, std::size_t i, const std::string& who);
+
 std::vector<HostRequest> listen_requests(const Round& round);
 // One for each node that has something to dial: ports and addresses of sets that listen.
 std::vector<HostRequest> dial_requests(const Round& round, const RoundAnswers& asked);
@@ -42,6 +52,18 @@ std::vector<HostRequest> duplicate_requests(const ProbePlan& plan);
 std::vector<PairFacts> assemble(const ProbePlan& plan,
                                 std::span<const RoundAnswers> answers,
                                 const Unknown& unasked);
+
+// Both ends of each connection, the sender's first. The answers name the ends.
+std::vector<HostRequest> rdma_open_requests(const ProbePlan& plan);
+// The same with the other end's name, of the connections whose ends are both there.
+std::vector<HostRequest> rdma_send_requests(const ProbePlan& plan,
+                                            std::span<const Observed<Answer>> opened);
+// A path for each connection that was tried, or of which an end could not be opened; of the others
+// the reason is added to `untried`.
+std::vector<RdmaPath> assemble_rdma(const ProbePlan& plan,
+                                    std::span<const Observed<Answer>> opened,
+                                    std::span<const Observed<Answer>> sent,
+                                    std::vector<Untried>& untried);
 
 // Puts the answers to duplicate_requests() into the nodes' facts.
 void take_duplicates(const ProbePlan& plan,

@@ -4,6 +4,7 @@
 #include <distdoctor/views.h>
 
 #include "probe/master_port.h"
+#include "probe/plan_rdma.h"
 
 #include <algorithm>
 #include <cmath>
@@ -116,6 +117,7 @@ class Planner {
     plan_master();
     plan_announced();
     plan_duplicates();
+    plan_rdma(cluster_, limits_, plan_);
     return std::move(plan_);
   }
 

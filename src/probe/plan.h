@@ -34,6 +34,15 @@ struct PlannedDuplicates {
   DuplicateRequest request;
 };
 
+// One RC connection from a port of `sender` to one of `receiver`, and messages through it.
+struct PlannedRdma {
+  std::string from;
+  std::string to;
+  RdmaRequest sender;
+  RdmaRequest receiver;
+  bool roce = false;
+};
+
 // Acted out in this order: open all sets, dial, measure paths, ask for the reports.
 struct Round {
   std::vector<PlannedListen> listens = {};
@@ -48,6 +57,7 @@ struct ProbePlan {
   // says "a filter" only if the listener was still there when the last dial had ended.
   std::vector<Round> rounds = {};
   std::vector<PlannedDuplicates> duplicates = {};
+  std::vector<PlannedRdma> rdma = {};  // after the rounds; all at once
   std::vector<Untried> left_out = {};  // what was not planned, and why
 };
 
@@ -57,6 +67,9 @@ struct PlanLimits {
   int loss_packets = 1000;
   int dial_timeout_ms = 1300;  // one SYN retransmission (after 1 s, RFC 6298) and its round trip
   int path_timeout_ms = 6000;  // all paths of a node
+  // Each end is a process on its node. 16: two neighbours of a node with eight ports.
+  int rdma_ends_per_node = 16;
+  int rdma_timeout_ms = 10'000;  // a port's retries may take four times 1.9 s (queue_pair.cpp)
 };
 
 // `nonce_seed` is drawn by the caller, so that the plan is a function of its arguments.

@@ -29,6 +29,25 @@ class Listeners {
   std::unique_ptr<State> state_;
 };
 
+// The RDMA queue pairs of one agent, between the two requests for each. Thread-safe. Errors: the
+// helper is not here, died or was too slow; a device that does not work is an answer.
+class QueuePairs {
+ public:
+  QueuePairs();
+  ~QueuePairs();
+  QueuePairs(const QueuePairs&) = delete;
+  QueuePairs& operator=(const QueuePairs&) = delete;
+  QueuePairs(QueuePairs&&) = delete;
+  QueuePairs& operator=(QueuePairs&&) = delete;
+  Result<RdmaAnswer> act(const RdmaRequest& request, Deadline deadline);
+
+ private:
+  Result<RdmaAnswer> open(const RdmaRequest& request, Deadline deadline);
+  Result<RdmaAnswer> finish(const RdmaRequest& request, Deadline deadline);
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // What a node's kernel knows of the way to others (Machine::route_to, Machine::neighbours).
 struct Lookups {
   std::function<Result<RouteAnswer>(const Address& destination)> route_to;

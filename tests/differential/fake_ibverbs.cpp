@@ -1,7 +1,11 @@
 // A libibverbs that knows no hardware: its devices, ports and GIDs are those of the sysfs tree
 // below the folder in FAKE_IBVERBS_ROOT, in the order of its uverbs numbers. A device whose device
-// node is not there cannot be opened, as with the real one. Enough for NCCL to choose; nothing can
-// be sent.
+// node is not there cannot be opened, as with the real one. Enough for NCCL to choose.
+//
+// Queues, memory and connections are those that these variables say; nothing is really sent:
+//   FAKE_IBVERBS_FAILS    a function that fails with errno 12: "reg_mr 4194304" (only that size)
+//   FAKE_IBVERBS_RTR      the errno of a connection to the other end (ibv_modify_qp to RTR)
+//   FAKE_IBVERBS_STATUS   of each completion; -1: none ever comes
 //
 // The structures are those of rdma-core's ABI (infiniband/verbs.h, IBVERBS_1.1), laid out here
 // since its headers need not be there.
@@ -70,6 +74,63 @@ struct PortAttributes {  // struct ibv_port_attr
 };
 using RawGid = std::array<std::uint8_t, 16>;
 
+struct Object {  // the beginning of struct ibv_pd and ibv_cq
+  Context* context = nullptr;
+  std::array<void*, 4> rest = {};
+};
+struct Memory {  // struct ibv_mr
+  Context* context = nullptr;
+  void* domain = nullptr;
+  void* address = nullptr;
+  std::size_t length = 0;
+  std::array<std::uint32_t, 4> keys = {};
+};
+struct Pair {  // the beginning of struct ibv_qp
+  Context* context = nullptr;
+  std::array<void*, 5> rest = {};
+  std::uint32_t handle = 0;
+  std::uint32_t number = 17;
+};
+struct Completion {  // struct ibv_wc
+  std::uint64_t id = 0;
+  std::int32_t status = 0;
+  std::array<std::uint32_t, 9> rest = {};
+};
+
+int number_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
+bool fails(const std::string& function) {
+  const char* text = std::getenv("FAKE_IBVERBS_FAILS");
+  if (text == nullptr || function != text) return false;
+  errno = ENOMEM;
+  return true;
+}
+
+// What has been posted and is to complete, in one process with one queue.
+int posted = 0;
+
+int post(void*, void*, void**) {
+  ++posted;
+  return 0;
+}
+int poll_queue(void*, int, Completion* completion) {
+  const int status = number_in("FAKE_IBVERBS_STATUS");
+  if (posted == 0 || status < 0) return 0;
+  --posted;
+  *completion = {.status = status};
+  return 1;
+}
+
+// The places of poll_cq, post_send and post_recv in struct ibv_context_ops.
+void set_operations(Context& context) {
+  context.rest[11] = reinterpret_cast<void*>(poll_queue);
+  context.rest[25] = reinterpret_cast<void*>(post);
+  context.rest[26] = reinterpret_cast<void*>(post);
+}
+
 fs::path root() {
   const char* folder = std::getenv("FAKE_IBVERBS_ROOT");
   return folder == nullptr ? "/nonexistent" : folder;
@@ -136,7 +197,9 @@ Context* ibv_open_device(Device* device) {
     errno = ENOENT;
     return nullptr;
   }
-  return new Context{.device = device};
+  auto* context = new Context{.device = device};
+  set_operations(*context);
+  return context;
 }
 int ibv_close_device(Context* context) {
   delete context;
@@ -187,39 +250,50 @@ const char* ibv_event_type_str(int) {
   return "event";
 }
 
-// What only a connection needs.
 int ibv_query_qp(void*, void*, int, void*) {
   return ENOSYS;
 }
-void* ibv_alloc_pd(void*) {
-  return nullptr;
+
+// --- queues and memory ---
+
+Object* ibv_alloc_pd(Context* context) {
+  return fails("alloc_pd") ? nullptr : new Object{.context = context};
 }
-int ibv_dealloc_pd(void*) {
+int ibv_dealloc_pd(Object* domain) {
+  delete domain;
   return 0;
 }
-void* ibv_reg_mr(void*, void*, std::size_t, int) {
-  return nullptr;
+Memory* ibv_reg_mr(Object* domain, void* address, std::size_t length, int) {
+  if (fails("reg_mr") || fails("reg_mr " + std::to_string(length))) return nullptr;
+  return new Memory{.context = domain->context, .address = address, .length = length};
 }
 void* ibv_reg_mr_iova2(void*, void*, std::size_t, std::uint64_t, unsigned) {
   return nullptr;
 }
-int ibv_dereg_mr(void*) {
+int ibv_dereg_mr(Memory* memory) {
+  delete memory;
   return 0;
 }
-void* ibv_create_cq(void*, int, void*, void*, int) {
-  return nullptr;
+Object* ibv_create_cq(Context* context, int, void*, void*, int) {
+  return fails("create_cq") ? nullptr : new Object{.context = context};
 }
-int ibv_destroy_cq(void*) {
+int ibv_destroy_cq(Object* queue) {
+  delete queue;
   return 0;
 }
-void* ibv_create_qp(void*, void*) {
-  return nullptr;
+Pair* ibv_create_qp(Object* domain, void*) {
+  return fails("create_qp") ? nullptr : new Pair{.context = domain->context};
 }
-int ibv_modify_qp(void*, void*, int) {
-  return ENOSYS;
+int ibv_modify_qp(Pair*, const std::int32_t* state, int) {
+  constexpr std::int32_t kReadyToReceive = 2;
+  return *state == kReadyToReceive ? number_in("FAKE_IBVERBS_RTR") : 0;
 }
-int ibv_destroy_qp(void*) {
+int ibv_destroy_qp(Pair* pair) {
+  delete pair;
   return 0;
+}
+const char* ibv_wc_status_str(int status) {
+  return status == 12 ? "transport retry counter exceeded" : "some status";
 }
 }
 // NOLINTEND(readability-identifier-naming)

@@ -12,9 +12,8 @@ constexpr int kUsage = 2;
 constexpr int kBug = 70;
 
 constexpr std::array kVerbs = {
-    Verb{"about", about},
-    Verb{"nccl", nccl_allreduce},
-    Verb{"nvml", nvml_facts},
+    Verb{"about", about}, Verb{"nccl", nccl_allreduce}, Verb{"nvml", nvml_facts},
+    Verb{"rdma", rdma},   Verb{"verbs", verbs},
 };
 
 int run(Arguments words) {

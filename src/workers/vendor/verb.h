@@ -16,5 +16,7 @@ struct Verb {
 int about(Arguments arguments);           // {"version": "0.1.0"}
 int nccl_allreduce(Arguments arguments);  // one rank, told on stdin: workers/rank/run.h
 int nvml_facts(Arguments arguments);      // Nvml of facts/nvml.h
+int rdma(Arguments arguments);            // RdmaRequest lines in, RdmaAnswer lines out: rdma.cpp
+int verbs(Arguments arguments);           // Verbs of facts/verbs.h
 
 }  // namespace distdoctor::vendor

@@ -54,11 +54,54 @@ Verdict unusable(Severity severity,
           .fixes = {"node1: " + fix}};
 }
 
+// What libibverbs did with mlx5_0 and mlx5_1 of node1.
+void asked(World& w, const std::string& error) {
+  Verbs verbs{.library = "/usr/lib/libibverbs.so.1"};
+  for (const char* name : {"mlx5_0", "mlx5_1"}) {
+    verbs.devices.push_back({.name = name, .error = error, .error_code = error.empty() ? 0 : 1});
+  }
+  w.node(1).verbs = verbs;
+}
+Verdict tried(const std::string& words, const std::string& fix) {
+  Verdict verdict = unusable(blocker, proved, "libibverbs says " + words, fix);
+  verdict.evidence = {"node1 verbs.mlx5_0: " + words + ", not to be opened; ibv_devinfo -d mlx5_0"};
+  return verdict;
+}
+
 const std::string kRefused = "/dev/infiniband/uverbs0 is there, but may not be opened";
 const std::string kAbsent = "/dev/infiniband/uverbs0 is not there";
 
 const std::vector<CheckCase> cases = {
     {"healthy: no RDMA", [](World&) {}},
+    {"healthy: opened",
+     [](World& w) {
+       give_infiniband(w);
+       asked(w, "");
+     }},
+    {"near miss: a provider that we did not find, and libibverbs did",
+     [](World& w) {
+       without_provider(w);
+       asked(w, "");
+     }},
+    {"nothing to be seen from afar, and a device cgroup",
+     [](World& w) {
+       give_infiniband(w);
+       asked(w, "ibv_open_device: EPERM");
+     },
+     {tried("ibv_open_device: EPERM", "chmod 0666 /dev/infiniband/uverbs0")}},
+    {"libibverbs knows no driver for it",
+     [](World& w) {
+       give_infiniband(w);
+       w.node(1).verbs =
+           Verbs{.library = "/usr/lib/libibverbs.so.1", .warnings = {"no driver for uverbs0"}};
+     },
+     {tried("no driver for uverbs0", "(manual)")}},
+    {"libibverbs does not load",
+     [](World& w) {
+       give_infiniband(w);
+       w.node(1).verbs = Verbs{.error = "libnl-3.so.200: not found"};
+     },
+     {tried("libnl-3.so.200: not found", "(manual)")}},
     {"healthy: usable", give_infiniband},
     {"Docker without --device", in_docker, {unusable(blocker, proved, kAbsent, "(manual)")}},
     {"Kubernetes",

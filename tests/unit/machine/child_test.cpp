@@ -1,6 +1,7 @@
 #include "machine/child.h"
 
 #include "base/text.h"
+#include "support/gone.h"
 
 #include <doctest/doctest.h>
 
@@ -14,6 +15,7 @@
 
 using namespace distdoctor;           // NOLINT(google-build-using-namespace)
 using namespace distdoctor::machine;  // NOLINT(google-build-using-namespace)
+using distdoctor::testing::gone;
 using namespace std::chrono_literals;
 
 namespace {
@@ -41,14 +43,6 @@ const std::vector<ShellRow> kScripts = {
      "sleep 600 & echo started",
      {0, "started\n", ""}},
 };
-
-bool gone(pid_t pid) {
-  for (int i = 0; i < 500; ++i) {
-    if (::kill(pid, 0) != 0) return true;
-    std::this_thread::sleep_for(10ms);
-  }
-  return false;
-}
 
 }  // namespace
 

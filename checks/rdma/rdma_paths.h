@@ -1,0 +1,46 @@
+// What the checks of RDMA messages share: the ends of a path, and what its messages did.
+#pragma once
+
+#include <distdoctor/reading.h>
+
+#include "chosen.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace distdoctor::checks::rdma {
+
+struct PathEnd {
+  const NodeFacts* node;
+  std::string device;
+  int port;
+  int gid_index;
+  std::string gid;
+  [[nodiscard]] std::string name() const { return port_text(device, port); }
+  bool operator==(const PathEnd&) const = default;
+};
+inline PathEnd sender_of(const Case& c, const RdmaPath& path) {
+  return {find_node(c.cluster, path.from), path.from_device, path.from_port, path.from_gid_index,
+          path.from_gid};
+}
+inline PathEnd receiver_of(const Case& c, const RdmaPath& path) {
+  return {find_node(c.cluster, path.to), path.to_device, path.to_port, path.to_gid_index,
+          path.to_gid};
+}
+
+// An IPv4 GID (::ffff:a.b.c.d) as the address that RoCE v2 sends from; none of a link-local one.
+inline std::optional<Address> address_of_gid(std::string_view gid) {
+  const auto address = Address::parse(gid);
+  if (!address || address->link_local()) return std::nullopt;
+  return reading_detail::unmapped(*address);
+}
+
+// The first message that did not go through; null: all did, or none was sent.
+inline const RdmaMessage* lost_message(const RdmaPath& path) {
+  const auto lost = std::ranges::find_if(path.messages, [](const RdmaMessage& message) {
+    return !message.arrived || message.status_code != 0;
+  });
+  return lost == path.messages.end() ? nullptr : &*lost;
+}
+
+}  // namespace distdoctor::checks::rdma
