@@ -38,8 +38,8 @@ void add_packages(const FileTree& files, const std::string& prefix, std::vector<
   for (const auto& name : files.names(lib)) {
     if (!name.starts_with("python3")) continue;
     for (const auto* kind : {"/site-packages", "/dist-packages"}) {
-      auto folder = lib + "/" + name;
-      folder += kind;
+      auto folder = lib;
+      folder.append("/").append(name).append(kind);
       const bool seen = std::ranges::find(all, folder) != all.end();
       if (!seen && files.info(folder)) all.push_back(std::move(folder));
     }

@@ -79,8 +79,9 @@ class Search {
     }
   }
   void runpath() {
-    if (chain_.empty() || !chain_.front().elf.runpath) return;
+    if (chain_.empty()) return;
     const auto& object = chain_.front();
+    if (!object.elf.runpath) return;
     split_into_folders(*object.elf.runpath, ":", folder_of(object.path),
                        "DT_RUNPATH of " + base_name(object.path));
   }

@@ -49,6 +49,25 @@ bool asks_for_nccl(const Loaded& object) {
   return std::ranges::find(object.elf.needed, kNccl) != object.elf.needed.end();
 }
 
+// The one that is mapped, or else the first that Python finds.
+bool find_folder(const machine::FileTree& files, const JobWorld& world, Torch& torch) {
+  const auto mapped = folder_of_mapped(world.torch_library);
+  if (!mapped.empty() && add_version(files, mapped, torch)) return true;
+  return std::ranges::any_of(world.packages, [&](const std::string& packages) {
+    return add_version(files, packages + "/torch", torch);
+  });
+}
+
+// The first library of them that asks for NCCL is who loads it.
+void look_at(const machine::FileTree& files, const std::string& name, Torch& torch) {
+  const auto path = torch.folder + "/lib/" + name;
+  auto object = loaded(files, path);
+  if (!object) return;
+  const bool cuda = name.find("cuda") != std::string::npos;
+  if (cuda && torch.library.empty()) torch.library = path;
+  if (torch.asks.empty() && asks_for_nccl(*object)) torch.asks.push_back(*std::move(object));
+}
+
 }  // namespace
 
 TorchVersion parse_torch_version(std::string_view text) {
@@ -59,20 +78,9 @@ TorchVersion parse_torch_version(std::string_view text) {
 
 Torch find_torch(const machine::FileTree& files, const JobWorld& world) {
   Torch torch;
-  const auto mapped = folder_of_mapped(world.torch_library);
-  if (mapped.empty() || !add_version(files, mapped, torch)) {
-    for (const auto& packages : world.packages) {
-      if (add_version(files, packages + "/torch", torch)) break;
-    }
-  }
-  if (torch.folder.empty()) return torch;
+  if (!find_folder(files, world, torch)) return torch;
   for (const auto* name : {"libtorch_cuda.so", "libtorch_cuda_cpp.so", "libtorch_python.so"}) {
-    const auto path = torch.folder + "/lib/" + name;
-    auto object = loaded(files, path);
-    if (!object) continue;
-    if (torch.library.empty() && path.find("cuda") != std::string::npos) torch.library = path;
-    if (!torch.asks.empty() || !asks_for_nccl(*object)) continue;
-    torch.asks.push_back(*std::move(object));
+    look_at(files, name, torch);
   }
   auto program = loaded(files, world.loader.program);
   if (!torch.asks.empty() && program) torch.asks.push_back(*std::move(program));
