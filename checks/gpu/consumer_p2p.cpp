@@ -35,10 +35,17 @@ bool claims_peer_access(std::string_view driver) {
   return (branch >= 520 && branch < 525) || (branch == 525 && minor < 105);
 }
 
+// What the driver itself was asked, if it was, counts more than its version.
+bool denies_peer_access(const NodeFacts& node) {
+  return node.nvml.known() && !node.nvml->pairs.empty() &&
+         std::ranges::none_of(node.nvml->pairs,
+                              [](const NvmlPair& pair) { return pair.p2p_read == "ok"; });
+}
+
 void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
   const auto cards = std::ranges::count_if(node.gpu->gpus, is_geforce_40);
   if (cards < 2 || !claims_peer_access(node.gpu->nvidia_driver)) return;
-  if (peer_access_off(c.cluster, node)) return;
+  if (denies_peer_access(node) || peer_access_off(c.cluster, node)) return;
   Finding finding{.code = "gpu-consumer-p2p",
                   .severity = Severity::notice,
                   .certainty = Certainty::possible,

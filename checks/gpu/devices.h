@@ -66,12 +66,13 @@ inline Severity capped_by_nccl(const JobSpec& job, Severity severity) {
   return job.nccl == Use::no ? std::min(severity, Severity::notice) : severity;
 }
 
-// NCCL takes no other text than "1" for yes.
+// NCCL_P2P_DISABLE as NCCL takes it: only for 1 does it go other ways ("0x1" is 1, "true" is 0).
 inline bool peer_access_off(const ClusterFacts& cluster, const NodeFacts& node) {
   const Prediction* prediction = find_prediction(cluster, node.host);
-  const Setting* off =
-      prediction == nullptr ? nullptr : find_setting(*prediction, "NCCL_P2P_DISABLE");
-  return off != nullptr && off->value == "1";
+  return prediction != nullptr &&
+         std::ranges::any_of(prediction->variables, [](const VariableReading& reading) {
+           return reading.name == "NCCL_P2P_DISABLE" && reading.taken_as == "1";
+         });
 }
 
 inline std::string plural(std::size_t count, std::string_view word) {

@@ -31,6 +31,13 @@ bool met_by_a_program(const NodeFacts& node) {
   return false;
 }
 
+// "Driver/library version mismatch" of nvmlInit. The library that answered so is the one that we
+// would load: a job in a container may load another.
+bool met_by_us(const NodeFacts& node) {
+  constexpr int kMismatch = 18;  // NVML_ERROR_LIB_RM_VERSION_MISMATCH
+  return node.nvml.known() && node.nvml->error_code == kMismatch;
+}
+
 Fix make_one_version(const NodeFacts& node) {
   if (in_container(node)) {
     return by_hand(node,
@@ -42,27 +49,49 @@ Fix make_one_version(const NodeFacts& node) {
                                    node.host));
 }
 
+std::string summary_of(const NodeFacts& node) {
+  const std::string& library = node.gpu->nvidia_library;
+  const bool differ = !library.empty() && library != node.gpu->nvidia_driver;
+  return fmt::format("{} has the NVIDIA kernel module {} loaded, but {}", node.host,
+                     node.gpu->nvidia_driver,
+                     differ ? "libcuda " + library : "libraries of another version");
+}
+
+void add_evidence(const NodeFacts& node, Finding& finding) {
+  const std::string& module = node.gpu->nvidia_driver;
+  const std::string& library = node.gpu->nvidia_library;
+  if (!library.empty() && library != module) {
+    finding.evidence.push_back(
+        {.node = node.host,
+         .fact = "libcuda.so.1",
+         .observed = library,
+         .expected = module,
+         .context = std::string(slug(node.context)),
+         .command = "cat /proc/driver/nvidia/version; ldconfig -p | grep libcuda"});
+  }
+  if (!met_by_us(node)) return;
+  finding.evidence.push_back({.node = node.host,
+                              .fact = "nvmlInit",
+                              .observed = node.nvml->error,
+                              .expected = "success",
+                              .context = std::string(slug(node.context)),
+                              .command = "nvidia-smi"});
+}
+
 void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
   const std::string& module = node.gpu->nvidia_driver;
   const std::string& library = node.gpu->nvidia_library;
-  if (module.empty() || library.empty() || module == library) return;
-  const bool met = met_by_a_program(node);
+  const bool differ = !library.empty() && module != library;
+  if (module.empty() || (!differ && !met_by_us(node))) return;
+  const bool met = differ && met_by_a_program(node);
   const auto severity = c.cluster.job.nccl == Use::yes ? Severity::blocker : Severity::notice;
-  Finding finding{
-      .code = "gpu-driver-mismatch",
-      .severity = met ? severity : capped_by_context(severity, node.context),
-      .certainty = met ? Certainty::proved : Certainty::likely,
-      .symptom = Symptom::crash,
-      .subjects = {.nodes = {node.host}},
-      .summary = fmt::format("{} has the NVIDIA kernel module {} loaded, but libcuda {}", node.host,
-                             module, library)};
-  finding.evidence.push_back(
-      {.node = node.host,
-       .fact = "libcuda.so.1",
-       .observed = library,
-       .expected = module,
-       .context = std::string(slug(node.context)),
-       .command = "cat /proc/driver/nvidia/version; ldconfig -p | grep libcuda"});
+  Finding finding{.code = "gpu-driver-mismatch",
+                  .severity = met ? severity : capped_by_context(severity, node.context),
+                  .certainty = met || met_by_us(node) ? Certainty::proved : Certainty::likely,
+                  .symptom = Symptom::crash,
+                  .subjects = {.nodes = {node.host}},
+                  .summary = summary_of(node)};
+  add_evidence(node, finding);
   finding.fix = {make_one_version(node)};
   judge.report(std::move(finding));
 }

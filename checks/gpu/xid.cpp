@@ -295,7 +295,8 @@ constexpr Page kProgramPage{
         "Find the kernel: CUDA_LAUNCH_BLOCKING=1, TORCH_USE_CUDA_DSA in a debug build, or "
         "`compute-sanitizer python train.py` with one rank.",
     .verify = "The job runs without a new Xid in `dmesg -T | grep -i xid`."};
-constexpr std::string_view kLost[] = {"gpu-count-differs", "gpu-missing", "gpu-too-few"};
+constexpr std::string_view kLost[] = {"gpu-count-differs", "gpu-driver-fails", "gpu-driver-hangs",
+                                      "gpu-lost",          "gpu-missing",      "gpu-too-few"};
 constexpr Code kCodes[] = {{.id = "gpu-xid",
                             .fault_class = FaultClass::gpu_fault,
                             .worst = Severity::blocker,

@@ -13,6 +13,7 @@
 #include "fleet/job_process.h"
 #include "fleet/namespaces.h"
 #include "fleet/thread.h"
+#include "machine/helpers.h"
 #include "machine/limits.h"
 #include "machine/machine.h"
 #include "probe/probe.h"
@@ -76,11 +77,13 @@ std::string boot_id() {
   return id;
 }
 
-// A pushed program is nobody's any more once it runs (launch.cpp).
+// A pushed program is nobody's any more once it runs (launch.cpp). Its helper came behind it.
 void unlink_if_pushed() {
   const char* const pushed = ::getenv("DISTDOCTOR_PUSHED");  // NOLINT(concurrency-mt-unsafe)
+  if (pushed == nullptr) return;
+  machine::trust_only_helper_behind_us();
   std::array<char, 4096> path{};
-  if (pushed == nullptr || ::readlink("/proc/self/exe", path.data(), path.size() - 1) <= 0) return;
+  if (::readlink("/proc/self/exe", path.data(), path.size() - 1) <= 0) return;
   if (std::string_view(path.data()).find("/distdoctor.") != std::string_view::npos) {
     ::unlink(path.data());
   }

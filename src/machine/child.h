@@ -15,16 +15,13 @@ namespace distdoctor::machine {
 
 struct Child {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH, then in the usual folders
-  bool ours = false;  // argv[0] is a helper of ours: in helper_folders() and nowhere else
+  bool ours = false;              // argv[0] is a helper of ours: helper_programs() and nothing else
   std::size_t most_output = std::size_t{1} << 20;  // bytes of each stream; the rest is dropped
 };
 
 // From now on run_child refuses with EPERM: the programs that PATH leads to are no longer ours to
 // trust with what we may do.
 void run_no_more_children();
-
-// libexec/distdoctor beside our own program, and beside the folder above it (bin/../libexec).
-std::vector<std::string> helper_folders();
 
 // Thread-safe. It inherits our environment, with LC_ALL=C. When it has ended, what is left of its
 // session is killed too. Errors: ENOENT and its kind from execve; ETIMEDOUT when the deadline

@@ -1,6 +1,7 @@
 #include "machine/spawn.h"
 
 #include "base/text.h"
+#include "machine/helpers.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -16,7 +17,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -124,11 +124,7 @@ struct Prepared {
 // A prolog of Slurm has no PATH at all.
 std::vector<std::string> programs_of(const Child& child) {
   const std::string& name = child.argv.at(0);
-  if (child.ours) {
-    auto programs = helper_folders();
-    for (auto& folder : programs) folder += "/" + name;
-    return programs;
-  }
+  if (child.ours) return helper_programs(name);
   if (name.find('/') != std::string::npos) return {name};
   const char* const path = ::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nobody sets it
   const std::string folders =
@@ -227,15 +223,6 @@ bool kill_and_reap(pid_t pid, int& status) {
 }
 
 }  // namespace
-
-std::vector<std::string> helper_folders() {
-  std::array<char, PATH_MAX> path{};
-  const auto length = ::readlink("/proc/self/exe", path.data(), path.size());
-  if (length <= 0) return {};
-  const std::string_view program(path.data(), static_cast<std::size_t>(length));
-  const std::string folder(program.substr(0, program.rfind('/')));
-  return {folder + "/libexec/distdoctor", folder + "/../libexec/distdoctor"};
-}
 
 void run_no_more_children() {
   no_more = true;

@@ -76,6 +76,14 @@ inline PciDevice& device_at(Pci& pci, const std::string& address) {
   throw std::logic_error("no such device");
 }
 
+// NCCL_P2P_DISABLE on all nodes, and what NCCL makes of it.
+inline void set_p2p_disable(World& world, const std::string& value, const std::string& taken_as) {
+  world.set("NCCL_P2P_DISABLE", value);
+  for (Prediction& prediction : world.cluster.predicted.nodes) {
+    prediction.variables = {{.name = "NCCL_P2P_DISABLE", .taken_as = taken_as}};
+  }
+}
+
 inline void log_line(World& world, std::size_t node, double uptime_s, const std::string& text) {
   World::change(world.node(node).kernel_log,
                 [&](KernelLog& log) { log.lines.push_back({.uptime_s = uptime_s, .text = text}); });

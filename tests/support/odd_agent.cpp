@@ -29,7 +29,7 @@ std::string_view oddity() {
   return odd != nullptr ? odd : "";
 }
 
-void odd_links(machine::Machine& /*machine*/, const CollectRequest& /*request*/, NodeFacts& node) {
+void odd_links(machine::Machine& machine, const CollectRequest& /*request*/, NodeFacts& node) {
   const std::string_view odd = oddity();
   if (odd == "hang") {
     while (true) ::pause();
@@ -42,6 +42,11 @@ void odd_links(machine::Machine& /*machine*/, const CollectRequest& /*request*/,
   } else if (odd.starts_with('/')) {
     node.links =
         unknown_because(errno_error("open", odd, ::open(odd.data(), O_RDONLY | O_CLOEXEC)));
+    return;
+  } else if (odd == "helper") {
+    const auto said = machine.run({.argv = {"vendor", "about"}, .ours = true},
+                                  Deadline::after(std::chrono::seconds(5)));
+    node.links = Unknown{Why::failed, said ? said->out : said.error().render()};
     return;
   } else if (odd == "print") {
     std::puts("a library says hello");

@@ -26,7 +26,9 @@ void find(void* handle, Function& function, std::initializer_list<const char*> n
 
 std::string path_of(void* handle) {
   link_map* map = nullptr;
-  return ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr ? map->l_name : kName;
+  return ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map != nullptr
+             ? map->l_name
+             : kName;
 }
 
 void find_system(void* handle, Library& library) {

@@ -96,7 +96,7 @@ const std::vector<CheckCase> cases = {
     {"near miss: it is switched off already",
      [](World& w) {
        with_switch(w);
-       w.set("NCCL_P2P_DISABLE", "1");
+       set_p2p_disable(w, "1", "1");
      }},
     {"near miss: a Gloo job",
      [](World& w) {

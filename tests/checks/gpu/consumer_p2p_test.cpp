@@ -38,12 +38,28 @@ const std::vector<CheckCase> cases = {
     {"near miss: it is off already",
      [](World& w) {
        geforce(w, 2, "525.60.11");
-       w.set("NCCL_P2P_DISABLE", "1");
+       set_p2p_disable(w, "1", "1");
      }},
+    {"near miss: NCCL takes 0x1 for 1",
+     [](World& w) {
+       geforce(w, 2, "525.60.11");
+       set_p2p_disable(w, "0x1", "1");
+     }},
+    {"near miss: the driver was asked, and denies it",
+     [](World& w) {
+       geforce(w, 2, "525.60.11");
+       w.node(1).nvml = Nvml{.pairs = {{.a = 0, .b = 1, .p2p_read = "chipset not supported"}}};
+     }},
+    {"the driver was asked, and claims it",
+     [](World& w) {
+       geforce(w, 2, "525.60.11");
+       w.node(1).nvml = Nvml{.pairs = {{.a = 0, .b = 1, .p2p_read = "ok"}}};
+     },
+     {claims("525.60.11")}},
     {"NCCL takes `true` for no",
      [](World& w) {
        geforce(w, 2, "525.60.11");
-       w.set("NCCL_P2P_DISABLE", "true");
+       set_p2p_disable(w, "true", "0");
      },
      {claims("525.60.11")}},
     {"near miss: a Gloo job",

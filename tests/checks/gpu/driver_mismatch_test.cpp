@@ -33,6 +33,21 @@ Verdict mismatch(Severity severity, Certainty certainty) {
           .fixes = {"node1: (manual)"}};
 }
 
+void refuse(World& w) {
+  w.node(1).nvml = Nvml{.error = "driver/library version mismatch", .error_code = 18};
+}
+
+Verdict said_by_nvml(Severity severity, bool both) {
+  Verdict verdict = mismatch(severity, proved);
+  if (!both) {
+    verdict.says = "550.54.15 loaded, but libraries of another version";
+    verdict.evidence.clear();
+  }
+  verdict.evidence.emplace_back(
+      "node1 nvmlInit: driver/library version mismatch, not success; nvidia-smi");
+  return verdict;
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World& w) { add_gpus(w, 2); }},
     {"updated, and not rebooted",
@@ -67,6 +82,20 @@ const std::vector<CheckCase> cases = {
        log_line(w, 1, 30, "NVRM: API mismatch: the client has the version 535.54.03, but");
      },
      {mismatch(notice, likely)}},
+    {"the driver's own library says so, too",
+     [](World& w) {
+       add_gpus(w, 2);
+       set_library(w, "550.90.07");
+       refuse(w);
+     },
+     {said_by_nvml(blocker, true)}},
+    {"only the driver's own library says so; what a login loads is not what the job loads",
+     [](World& w) {
+       add_gpus(w, 2);
+       w.node(1).context = Context::ssh;
+       refuse(w);
+     },
+     {said_by_nvml(notice, false)}},
     {"an image with libraries of its own",
      [](World& w) {
        add_gpus(w, 2);

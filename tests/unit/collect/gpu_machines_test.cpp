@@ -5,6 +5,7 @@
 #include "collect/collectors.h"
 #include "support/check_cases.h"
 #include "support/hcas.h"
+#include "support/nvml_answers.h"
 
 #include <doctest/doctest.h>
 
@@ -84,7 +85,80 @@ void say(CapturedMachine& captured, const std::string& line) {
 const std::string kA100 = "0000:23:00.0";
 const std::string kA100Folder = "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:00.0";
 
+// Of the second GPU.
+template <class Change>
+void hurt_gpu(CapturedMachine& captured, Change change) {
+  change_nvml(captured, [&](Nvml& nvml) { change(nvml.gpus.at(1)); });
+}
+
 const std::vector<Fault> kFaults = {
+    {"GPUs that wait for their fabric",
+     fake_hgx_h100,
+     [](CapturedMachine& m) {
+       hurt_gpu(m, [](NvmlGpu& gpu) { gpu.fabric_state = "in progress"; });
+     },
+     {"gpu-fabric-not-ready"}},
+    {"a fabric that refuses one",
+     fake_hgx_h100,
+     [](CapturedMachine& m) {
+       hurt_gpu(m, [](NvmlGpu& gpu) { gpu.fabric_status = "insufficient resources"; });
+     },
+     {"gpu-fabric-not-ready"}},
+    {"a hot GPU at work",
+     fake_a100_pcie,
+     [](CapturedMachine& m) {
+       change_nvml(m, be_busy);
+       hurt_gpu(m, [](NvmlGpu& gpu) { gpu.throttle = {"hw slowdown", "hw thermal"}; });
+     },
+     {"gpu-throttled"}},
+    {"a row of memory that waits for a reset",
+     fake_cloud_vm,
+     [](CapturedMachine& m) {
+       hurt_gpu(m, [](NvmlGpu& gpu) {
+         gpu.ecc_uncorrected = gpu.ecc_uncorrected_ever = 1;
+         gpu.remap_pending = true;
+       });
+     },
+     {"gpu-memory-repair-pending"}},
+    {"a row that cannot be replaced",
+     fake_hgx_h100,
+     [](CapturedMachine& m) { hurt_gpu(m, [](NvmlGpu& gpu) { gpu.remap_failed = true; }); },
+     {"gpu-memory-broken"}},
+    {"a GPU that does not answer its driver",
+     fake_hgx_h100,
+     [](CapturedMachine& m) {
+       hurt_gpu(m, [](NvmlGpu& gpu) { gpu = {.index = 1, .error = "GPU is lost"}; });
+     },
+     {"gpu-lost"}},
+    {"NVLinks that are down",
+     fake_hgx_h100,
+     [](CapturedMachine& m) { hurt_gpu(m, [](NvmlGpu& gpu) { gpu.nvlinks_active = 16; }); },
+     {"gpu-nvlink-down"}},
+    {"a GPU split up by MIG",
+     fake_a100_pcie,
+     [](CapturedMachine& m) { hurt_gpu(m, [](NvmlGpu& gpu) { gpu.mig = true; }); },
+     {"gpu-mig-mode"}},
+    {"a GPU that may not compute",
+     fake_two_rtx,
+     [](CapturedMachine& m) { hurt_gpu(m, [](NvmlGpu& gpu) { gpu.compute_mode = "prohibited"; }); },
+     {"gpu-compute-prohibited"}},
+    {"a container without the driver's management library",
+     fake_docker,
+     [](CapturedMachine& m) {
+       answer_nvml(
+           m, {.error = "libnvidia-ml.so.1: cannot open shared object file", .error_code = 12});
+     },
+     {"gpu-nvml-missing"}},
+    {"a driver that was updated under its module, as NVML tells it",
+     fake_cloud_vm,
+     [](CapturedMachine& m) {
+       answer_nvml(m, {.error = "driver/library version mismatch", .error_code = 18});
+     },
+     {"gpu-driver-mismatch"}},
+    {"a driver in trouble",
+     fake_two_rtx,
+     [](CapturedMachine& m) { answer_nvml(m, {.error = "unknown error", .error_code = 999}); },
+     {"gpu-driver-fails"}},
     {"a GPU of eight fell off the bus",
      fake_hgx_h100,
      [](CapturedMachine& m) {
@@ -172,6 +246,15 @@ TEST_CASE("healthy machines with GPUs: nobody is blamed") {
   for (const Healthy& row : kHealthy) {
     CAPTURE(row.name);
     CHECK(codes_on(row.machine(), row.machine()) == Codes{});
+  }
+}
+
+TEST_CASE("healthy machines in the middle of a job: nobody is blamed") {
+  for (const Healthy& row : kHealthy) {
+    CAPTURE(row.name);
+    auto busy = row.machine();
+    if (busy.children.contains(kAskNvml)) change_nvml(busy, be_busy);
+    CHECK(codes_on(busy, busy) == Codes{});
   }
 }
 

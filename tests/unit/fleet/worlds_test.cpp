@@ -180,6 +180,20 @@ TEST_CASE("Fleet: a peer without the program says so, or gets it and keeps nothi
   const Ask ask{"there", CollectRequest{.collectors = {"identity"}}};
   CHECK(with->ask({&ask, 1}, soon()).at(0).known());
   with->close();
+  // The helper came along, and none that stands beside the pushed program is taken for it.
+  const fs::path beside = folder / "libexec" / "distdoctor";
+  fs::create_directories(beside);
+  std::ofstream(beside / "vendor") << "#!/bin/sh\necho planted\n";
+  fs::permissions(beside / "vendor", fs::perms::owner_all);
+  options.launch_template = "env DISTDOCTOR_ODD=helper " + options.launch_template.substr(4);
+  const auto helped = Fleet::open({"there"}, options, soon());
+  REQUIRE_MESSAGE(helped->peers().at(0).reached, helped->peers().at(0).not_reached);
+  const Ask about{"there", CollectRequest{.collectors = {"links"}}};
+  const auto said = helped->ask({&about, 1}, soon());
+  REQUIRE(said.at(0).known());
+  const std::string answer = std::get<NodeFacts>(*said[0]).links.why().text;
+  CHECK_MESSAGE(answer.starts_with("{\"version\":"), answer);
+  helped->close();
   fs::remove_all(folder);
 }
 

@@ -1,0 +1,93 @@
+#include "support/check_cases.h"
+#include "support/nvml_nodes.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+Verdict fabric(Severity severity,
+               Certainty certainty,
+               const std::string& state,
+               const std::string& fix) {
+  return {
+      .code = "gpu-fabric-not-ready",
+      .severity = severity,
+      .certainty = certainty,
+      .symptom = Symptom::crash,
+      .says = "on node1 are not in the NVSwitch fabric",
+      .blamed = {"node1"},
+      .evidence = {"node1 GPU 0000:20:00.0 fabric: " + state +
+                   ", not completed, success; nvidia-smi -q -i 0000:20:00.0 | grep -A 3 Fabric"},
+      .fixes = {fix}};
+}
+
+const std::string kRestart =
+    "node1: systemctl restart nvidia-fabricmanager && nvidia-smi -q | grep -A 2 Fabric";
+
+const std::vector<CheckCase> cases = {
+    {"healthy", [](World& w) { add_nvml(w, 8); }},
+    {"in progress",
+     [](World& w) {
+       add_nvml(w, 4);
+       change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.fabric_state = "in progress"; });
+     },
+     {fabric(blocker, likely, "in progress", kRestart)}},
+    {"not started",
+     [](World& w) {
+       add_nvml(w, 4);
+       change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.fabric_state = "not started"; });
+     },
+     {fabric(blocker, likely, "not started", kRestart)}},
+    {"completed, but not well; a program runs on another GPU",
+     [](World& w) {
+       add_nvml(w, 4);
+       change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.fabric_status = "unknown error"; });
+       change_nvml_gpu(w, 0, [](NvmlGpu& gpu) { gpu.processes = {{.pid = 7}}; });
+     },
+     {fabric(blocker, likely, "completed, unknown error", "node1: (manual)")}},
+    {"a job without NCCL",
+     [](World& w) {
+       add_nvml(w, 4);
+       w.cluster.job.nccl = Use::no;
+       change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.fabric_state = "in progress"; });
+     },
+     {fabric(notice, likely, "in progress", kRestart)}},
+    {"near miss: GPUs without a fabric, and a library too old to tell",
+     [](World& w) {
+       add_nvml(w, 4, {.fabric = false});
+       change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.fabric_state = ""; });
+     }},
+    {"a single GPU of a virtual machine may do without",
+     [](World& w) {
+       add_nvml(w, 1);
+       change_nvml_gpu(w, 0, [](NvmlGpu& gpu) {
+         gpu.fabric_state = "not started";
+         gpu.pci = "0000:20:00.0";
+       });
+     },
+     {fabric(notice, possible, "not started", kRestart)}},
+    {"a driver that told nothing is a gap, and so is one that told an error",
+     [](World& w) {
+       add_nvml(w, 2);
+       w.node(2).nvml = Unknown{.kind = Why::timed_out};
+       fail_nvml(w, 15, "GPU is lost");
+     },
+     {},
+     {"node1 nvml", "node2 nvml"}},
+    {"near miss: no driver",
+     [](World& w) {
+       for (auto& node : w.cluster.nodes) node.gpu = GpuFacts{};
+     }},
+};
+
+TEST_CASE("gpu/fabric") {
+  run_cases("gpu/fabric", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing

@@ -1,0 +1,99 @@
+#include "support/check_cases.h"
+#include "support/nvml_nodes.h"
+
+#include <string>
+#include <vector>
+
+namespace distdoctor::testing {
+namespace {
+
+using enum Severity;
+using enum Certainty;
+
+Verdict mig(Severity severity, const std::string& says) {
+  return {
+      .code = "gpu-mig-mode",
+      .severity = severity,
+      .certainty = severity == degraded ? likely : possible,
+      .symptom = Symptom::crash,
+      .says = says,
+      .blamed = {"node1"},
+      .evidence = {"node1 GPU 0000:20:00.0 MIG mode: enabled, not disabled, for a job of several "
+                   "GPUs; nvidia-smi -i 0000:20:00.0 --query-gpu=mig.mode.current --format=csv"},
+      .fixes = {"node1: (manual)"}};
+}
+
+Verdict shut(Severity severity) {
+  return {
+      .code = "gpu-compute-prohibited",
+      .severity = severity,
+      .certainty = severity == blocker ? likely : possible,
+      .symptom = Symptom::crash,
+      .says = "1 of 2 GPUs on node1 are set to let no program compute",
+      .blamed = {"node1"},
+      .evidence = {"node1 GPU 0000:20:00.0 compute mode: prohibited, not default; nvidia-smi -q "
+                   "-i 0000:20:00.0 -d COMPUTE"},
+      .fixes = {"node1: nvidia-smi -i 0000:20:00.0 -c DEFAULT"}};
+}
+
+void split(World& w) {
+  add_nvml(w, 2);
+  change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.mig = true; });
+}
+
+void prohibit(World& w, const std::string& mode = "prohibited") {
+  add_nvml(w, 2);
+  change_nvml_gpu(w, 1, [&](NvmlGpu& gpu) { gpu.compute_mode = mode; });
+}
+
+const std::vector<CheckCase> cases = {
+    {"healthy", [](World& w) { add_nvml(w, 2); }},
+    {"healthy: one program a GPU, as clusters have it",
+     [](World& w) { prohibit(w, "exclusive process"); }},
+    {"MIG, and the ranks need the GPU",
+     [](World& w) {
+       split(w);
+       w.cluster.job.ranks_per_node = 2;
+     },
+     {mig(degraded, "1 of 2 GPUs on node1 are split up by MIG")}},
+    {"MIG, and one GPU is enough",
+     [](World& w) {
+       split(w);
+       w.cluster.job.ranks_per_node = 1;
+     },
+     {mig(notice, "1 of 2 GPUs")}},
+    {"MIG, and nobody said how many ranks", split, {mig(notice, "1 of 2 GPUs")}},
+    {"no compute, and the ranks need the GPU",
+     [](World& w) {
+       prohibit(w);
+       w.cluster.job.ranks_per_node = 2;
+     },
+     {shut(blocker)}},
+    {"no compute on one that nobody needs", [](World& w) { prohibit(w); }, {shut(notice)}},
+    {"a job without NCCL",
+     [](World& w) {
+       prohibit(w);
+       w.cluster.job.ranks_per_node = 2;
+       w.cluster.job.nccl = Use::no;
+     },
+     {shut(notice)}},
+    {"a driver that told nothing is a gap, and so is one that told an error",
+     [](World& w) {
+       add_nvml(w, 2);
+       w.node(2).nvml = Unknown{.kind = Why::timed_out};
+       fail_nvml(w, 15, "GPU is lost");
+     },
+     {},
+     {"node1 nvml", "node2 nvml"}},
+    {"near miss: no driver",
+     [](World& w) {
+       for (auto& node : w.cluster.nodes) node.gpu = GpuFacts{};
+     }},
+};
+
+TEST_CASE("gpu/mode") {
+  run_cases("gpu/mode", cases);
+}
+
+}  // namespace
+}  // namespace distdoctor::testing
