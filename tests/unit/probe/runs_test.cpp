@@ -1,7 +1,7 @@
 // Real ranks of real Gloo over loopback, where it was built.
 #include "probe/runs.h"
 
-#include "machine/child.h"
+#include "machine/helpers.h"
 
 #include <doctest/doctest.h>
 
@@ -15,9 +15,9 @@ using namespace std::chrono_literals;
 namespace {
 
 bool has_gloo() {
-  return std::ranges::any_of(machine::helper_folders(), [](const std::string& folder) {
-    return std::filesystem::exists(folder + "/gloo_allreduce");
-  });
+  return std::ranges::any_of(
+      machine::helper_programs("gloo_allreduce"),
+      [](const std::string& program) { return std::filesystem::exists(program); });
 }
 
 RunRequest two_ranks(const std::string& interface) {
