@@ -1,4 +1,4 @@
-// Driver and NCCL are new enough for what the job brings: its CUDA, its GPUs, its platform.
+// Driver and NCCL are new enough for what the job brings: its CUDA, its GPUs.
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/views.h>
@@ -134,35 +134,6 @@ void judge_gpu(const Case& c, const NodeFacts& node, const Nvml& nvml, Judge& ju
   }
 }
 
-// --- NCCL, for WSL ---
-
-constexpr Version kFirstOnWsl = {2, 11};  // NVIDIA/nccl#442
-
-// "5.15.153.1-microsoft-standard-WSL2", "4.4.0-19041-Microsoft".
-bool is_wsl(const Identity& identity) {
-  return identity.kernel.find("icrosoft") != std::string::npos;
-}
-
-void judge_wsl(const Case& c, const NodeFacts& node, Judge& judge) {
-  const Identity* identity = judge.see(node, "identity", node.identity);
-  if (identity == nullptr || !is_wsl(*identity)) return;
-  const auto* library = judge.see(node, "nccl_library", node.nccl_library);
-  if (library == nullptr) return;
-  const Version nccl = parse_version(library->version);
-  if (nccl == kNone || nccl >= kFirstOnWsl) return;
-  const auto severity = c.cluster.job.nccl == Use::yes ? Severity::degraded : Severity::notice;
-  Finding finding{.code = "gpu-nccl-not-for-wsl",
-                  .severity = capped_by_context(severity, node.context),
-                  .certainty = Certainty::likely,
-                  .symptom = Symptom::crash,
-                  .subjects = {.nodes = {node.host}},
-                  .summary = fmt::format("{} is WSL, which NCCL {} does not know", node.host,
-                                         library->version)};
-  finding.evidence = {library_row(node, "2.11 or newer")};
-  finding.fix = {newer_nccl(node, "2.11")};
-  judge.report(std::move(finding));
-}
-
 // --- together ---
 
 void run(const Case& c, Judge& judge) {
@@ -172,7 +143,6 @@ void run(const Case& c, Judge& judge) {
       judge_gpu(c, node, nvml, judge);
     }
   });
-  for (const NodeFacts& node : c.cluster.nodes) judge_wsl(c, node, judge);
 }
 
 // --- the catalogue ---
@@ -200,13 +170,6 @@ constexpr Page kNcclPage{
         "compute_cap --format=csv`.",
     .fix = "A newer PyTorch, which brings a newer NCCL; or `pip install -U nvidia-nccl-cu12`.",
     .verify = "The job's first all-reduce returns; NCCL_DEBUG=VERSION shows the newer one."};
-constexpr Page kWslPage{
-    .meaning =
-        "Under the Windows Subsystem for Linux GPUs are reached through /dev/dxg, and sysfs shows "
-        "no PCI devices of theirs. NCCL before 2.11 fails there.",
-    .confirm = "`uname -r` contains `microsoft`; NCCL_DEBUG=VERSION prints the version.",
-    .fix = "A newer PyTorch (NCCL 2.11 or newer).",
-    .verify = "The job's first all-reduce returns."};
 constexpr Code kCodes[] = {{.id = "gpu-driver-too-old",
                             .fault_class = FaultClass::driver_mismatch,
                             .worst = Severity::blocker,
@@ -218,13 +181,7 @@ constexpr Code kCodes[] = {{.id = "gpu-driver-too-old",
                             .worst = Severity::degraded,
                             .title = "NCCL is too old for the GPU",
                             .causes = {},
-                            .page = kNcclPage},
-                           {.id = "gpu-nccl-not-for-wsl",
-                            .fault_class = FaultClass::wsl_unsupported,
-                            .worst = Severity::degraded,
-                            .title = "NCCL is too old for WSL",
-                            .causes = {},
-                            .page = kWslPage}};
+                            .page = kNcclPage}};
 
 }  // namespace
 

@@ -57,13 +57,6 @@ void blackwell(World& w, const std::string& version, const std::string& capabili
   w.node(1).nccl_library = NcclLibrary{.path = "/lib/libnccl.so.2", .version = version};
 }
 
-void wsl(World& w, const std::string& version) {
-  have(w, "", "");
-  w.node(1).nccl_library = NcclLibrary{.path = "/lib/libnccl.so.2", .version = version};
-  World::change(w.node(1).identity,
-                [](Identity& identity) { identity.kernel = "5.15.153.1-microsoft-standard-WSL2"; });
-}
-
 const std::vector<CheckCase> cases = {
     {"healthy", [](World& w) { have(w, "12.4", "12.4"); }},
     {"healthy: a newer minor version runs, too", [](World& w) { have(w, "12.8", "12.0"); }},
@@ -103,10 +96,6 @@ const std::vector<CheckCase> cases = {
     {"near miss: new enough", [](World& w) { blackwell(w, "2.26.2"); }},
     {"near miss: an older GPU", [](World& w) { blackwell(w, "2.21.5", "9.0"); }},
     {"near miss: no version", [](World& w) { blackwell(w, ""); }},
-    {"WSL with an old NCCL",
-     [](World& w) { wsl(w, "2.10.3"); },
-     {nccl("gpu-nccl-not-for-wsl", degraded, "2.10.3", "2.11")}},
-    {"near miss: WSL with one that knows it", [](World& w) { wsl(w, "2.11.4"); }},
     {"unknown facts are gaps",
      [](World& w) {
        have(w, "12.4", "12.4");
