@@ -24,12 +24,14 @@ std::vector<GapRow> gap_rows(const std::vector<MergedGap>& gaps) {
 std::string write_report(std::string_view command,
                          const Diagnosis& diagnosis,
                          double elapsed_s,
-                         const std::vector<Experiment>& experiments) {
+                         const std::vector<Experiment>& experiments,
+                         const std::vector<Isolation>& isolations) {
   ReportShape report{.command = std::string(command),
                      .elapsed_s = elapsed_s,
                      .diagnosis = diagnosis,
                      .gaps = gap_rows(diagnosis.gaps)};
   if (!experiments.empty()) report.experiments.value = experiments;
+  if (!isolations.empty()) report.isolations.value = isolations;
   return indented(write_json(report));
 }
 

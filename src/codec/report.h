@@ -10,11 +10,12 @@
 
 namespace distdoctor::codec {
 
-// Indented, with a line end. `command` is the subcommand's name; experiments stand in it where
-// there were any.
+// Indented, with a line end. `command` is the subcommand's name; experiments, and what they
+// isolate, stand in it where there were any.
 std::string write_report(std::string_view command,
                          const Diagnosis& diagnosis,
                          double elapsed_s,
-                         const std::vector<Experiment>& experiments = {});
+                         const std::vector<Experiment>& experiments = {},
+                         const std::vector<Isolation>& isolations = {});
 
 }  // namespace distdoctor::codec

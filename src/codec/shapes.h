@@ -83,6 +83,7 @@ struct ReportShape {
   Diagnosis diagnosis = {};
   std::vector<GapRow> gaps = {};
   Sometimes<std::vector<Experiment>> experiments = {};  // of a bisect
+  Sometimes<std::vector<Isolation>> isolations = {};    // of these
 };
 template <class V, Is<GapRow> T>
 void fields(V& v, T& x) {
@@ -104,6 +105,7 @@ void fields(V& v, T& x) {
   v("checks", x.diagnosis.checks);
   v("nodes", x.diagnosis.nodes);
   v("experiments", x.experiments);
+  v("isolations", x.isolations);
 }
 
 struct ClusterShape {

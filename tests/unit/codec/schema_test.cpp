@@ -85,6 +85,10 @@ TEST_CASE("what is written fits its schema, and what does not is told apart") {
   const NodeFacts empty{.host = "node9"};
   CHECK(valid(kReportSchema, write_report("check", testing::dropped_port_diagnosis(), 2)));
   CHECK(valid(kReportSchema, write_report("check", Diagnosis{}, 0)));
+  const std::string bisected =
+      write_report("bisect", Diagnosis{}, 0, {Experiment{}}, {Isolation{}});
+  CHECK(valid(kReportSchema, bisected));
+  CHECK(bisected.find("\"isolations\"") != std::string::npos);
   CHECK(valid(kClusterSchema, write_cluster(cluster)));
   CHECK(valid(kFactsSchema, write_facts(empty, nullptr)));
   CHECK(valid(kFactsSchema, write_facts(cluster.nodes[0], cluster.predicted.nodes.data())));
