@@ -165,8 +165,15 @@ Found with_switch(const Ask& ask, const Candidate& candidate) {
 
 Found by_switches(const Ask& ask, const Reading& baseline) {
   const Experiment& run = run_of(ask, baseline.numbers.front());
+  const auto candidates = when_broken(*ask.shape, *ask.options, run);
+  // The pools are there with every transport, and SHM may not be in use at all.
   bool pools_tried = false;
-  for (const Candidate& candidate : when_broken(*ask.shape, *ask.options, run)) {
+  if (std::ranges::find(candidates, Layer::shm, &Candidate::layer) == candidates.end()) {
+    pools_tried = true;
+    DD_TRY(auto pools, fewer_pools(ask, baseline));
+    if (pools) return pools;
+  }
+  for (const Candidate& candidate : candidates) {
     DD_TRY(auto found, with_switch(ask, candidate));
     if (found) return found;
     if (candidate.layer != Layer::shm || pools_tried) continue;

@@ -26,11 +26,21 @@ std::string library_of(const ClusterFacts& cluster, const std::string& host) {
   return "";
 }
 
+// NCCL's words (ncclRemoteError) where the other side is gone: a rank that gives up a hang takes
+// the others with it.
+bool suffered(const RankRun& rank) {
+  return rank.outcome == RunOutcome::failed &&
+         rank.error.find("remote process exited or there was a network error") != std::string::npos;
+}
+
 // How bad an outcome is, for the worst of several: what a rank did itself before what it suffered.
-int badness(RunOutcome outcome) {
+int badness(const RankRun& rank) {
   constexpr std::array kOrder = {RunOutcome::ok,     RunOutcome::not_run, RunOutcome::hung,
                                  RunOutcome::failed, RunOutcome::crashed, RunOutcome::wrong_result};
-  return static_cast<int>(std::ranges::find(kOrder, outcome) - kOrder.begin());
+  const bool caused = !suffered(rank);
+  const auto outcome = caused ? rank.outcome : RunOutcome::not_run;
+  const auto place = std::ranges::find(kOrder, outcome) - kOrder.begin();
+  return static_cast<int>(2 * place) + (caused ? 0 : 1);
 }
 
 class Run {
@@ -173,10 +183,8 @@ class Run {
 
   void judge_outcome() {
     lost_all();
-    experiment_.outcome = RunOutcome::ok;
-    for (const RankRun& rank : experiment_.ranks) {
-      if (badness(rank.outcome) > badness(experiment_.outcome)) experiment_.outcome = rank.outcome;
-    }
+    const RankRun* const worst = &*std::ranges::max_element(experiment_.ranks, {}, badness);
+    experiment_.outcome = worst->outcome;
     experiment_.unheeded.assign(unheeded_.begin(), unheeded_.end());
   }
   void lost_all() {

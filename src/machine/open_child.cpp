@@ -4,12 +4,16 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>  // NOLINT(modernize-deprecated-headers): sigabbrev_np() is not in <cstring>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace distdoctor::machine {
@@ -45,6 +49,21 @@ void OpenChild::keep(std::promise<Result<Running>> started) {
   bury(child_, pid, status);
 }
 
+// It is left to be reaped by its keeper.
+std::string OpenChild::way_it_ended() const {
+  siginfo_t how{};
+  const auto pid = static_cast<id_t>(running_.pid);
+  const auto soon = Deadline::after(
+      std::chrono::milliseconds(200));  // its streams close a little before it has ended
+  while (::waitid(P_PID, pid, &how, WEXITED | WNOHANG | WNOWAIT) == 0 && how.si_pid == 0 &&
+         !soon.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const bool signalled = how.si_pid != 0 && how.si_code != CLD_EXITED;
+  const char* const name = signalled ? ::sigabbrev_np(how.si_status) : nullptr;
+  return name == nullptr ? "it ended too early" : std::string("killed by SIG") + name;
+}
+
 Error OpenChild::ended() {
   if (running_.failed.valid()) take(running_.failed, failed_, sizeof(int));
   if (const auto error = exec_errno(failed_)) {
@@ -52,7 +71,9 @@ Error OpenChild::ended() {
   }
   constexpr std::size_t kMostWords = 200;
   const auto words = shortened(printable(trim(err_)), kMostWords);
-  return refusal(child_, EPIPE, words.empty() ? "it ended too early" : words);
+  const auto way = way_it_ended();
+  if (words.empty()) return refusal(child_, EPIPE, way);
+  return refusal(child_, EPIPE, way.starts_with("killed") ? way + ": " + words : words);
 }
 
 Result<void> OpenChild::write(std::string_view text, Deadline deadline) {

@@ -33,6 +33,7 @@ class OpenChild {
   Result<std::string> ask(std::string_view line, Deadline deadline);
   // The next line that it prints, unasked; errors as those of ask().
   Result<std::string> next_line(Deadline deadline) { return read_line(deadline); }
+  [[nodiscard]] pid_t pid() const { return running_.pid; }
 
  private:
   explicit OpenChild(Child child) : child_(std::move(child)) {}
@@ -41,6 +42,7 @@ class OpenChild {
   void read_some(Deadline deadline);
   Result<std::string> read_line(Deadline deadline);
   [[nodiscard]] Error ended();
+  [[nodiscard]] std::string way_it_ended() const;
 
   Child child_;
   Running running_ = {};

@@ -6,6 +6,7 @@
 #include "codec/write.h"
 #include "machine/open_child.h"
 #include "probe/rank_log.h"
+#include "probe/shared_segments.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -56,7 +57,7 @@ class Runs::Rank {
   // Until it publishes something, ends or is late.
   void begin(int stage_ms, Deadline deadline) {
     if (backend_ == RunBackend::nccl) log_.ask_for(job_.switches);
-    auto child = OpenChild::start(helper_of(backend_));
+    auto child = started(deadline);
     if (!child) return end(RunOutcome::not_run, child.error().render());
     child_ = *std::move(child);
     go_on(codec::write_json(job_), stage_ms, deadline);
@@ -70,6 +71,16 @@ class Runs::Rank {
   }
 
  private:
+  // On a busy machine the ranks of the run before may take a while to die.
+  Result<std::unique_ptr<OpenChild>> started(Deadline deadline) {
+    const auto patience = deadline.capped(std::chrono::seconds(5));
+    while (true) {
+      auto child = OpenChild::start(helper_of(backend_));
+      if (child || child.error().errno_value != EBUSY || patience.expired()) return child;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
   void go_on(const std::string& said, int stage_ms, Deadline deadline) {
     const auto patience = std::chrono::milliseconds(stage_ms);
     auto line = child_->ask(said, deadline.capped(patience));
@@ -105,7 +116,9 @@ class Runs::Rank {
     run_.error = std::move(error);
     ended_ = true;
     published_.reset();
+    const auto segments = child_ ? nccl_segments_of(child_->pid()) : SharedSegments{};
     child_.reset();
+    remove_unused(segments);
     log_.close();
   }
 
