@@ -12,6 +12,7 @@ packages_of() {
       nftables iptables ufw firewalld dbus-daemon conntrack python3 python3-jsonschema python3-torch ;;
     rdma) echo qemu-system-x86 busybox-static cpio kmod python3 openssh-server openssh-client iproute2 nftables procps \
       rdma-core ibverbs-utils ibverbs-providers libibverbs1 ;;
+    bisect) echo doctest-dev iproute2 procps openssh-server openssh-client findutils python3 ;;
     lint) echo doctest-dev git clang-19 clang-format-19 clang-tidy-19 shellcheck ;;
     fuzz) echo clang-19 libclang-rt-19-dev ;;
     bench) echo iproute2 procps ethtool nftables openssh-server openssh-client python3 ;;

@@ -27,7 +27,7 @@ constexpr int kInvalidDevice = 101;
 constexpr int kInvalidContext = 201;
 constexpr int kNotReady = 600;
 constexpr int kSystemNotReady = 802;
-constexpr double kCopyGbPerS = 400;  // slow enough to be measured, fast beside an all-reduce
+constexpr double kCopyGbPerS = 40;  // slow enough to be measured, faster than an all-reduce
 
 struct Stream {
   std::atomic<int> pending = 0;

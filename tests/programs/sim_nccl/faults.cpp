@@ -50,7 +50,7 @@ class Meeting {
   [[nodiscard]] bool by(const Fault& fault, const Peer& peer) const {
     const std::string& layer = fault.layer;
     const auto at_place = [&] { return fault.places.empty() || is_at(peer, fault.places[0]); };
-    if (layer == "node" || layer == "gpu") return fault.ailment != "slow" && at_place();
+    if (layer == "node" || layer == "gpu") return at_place();
     if (layer == "setting") return at_place() && setting_is(fault.name);
     if (layer == "p2p") return connects(fault, peer, Transport::p2p);
     if (layer == "cumem") return ways_.cumem && connects(fault, peer, Transport::p2p);

@@ -121,7 +121,8 @@ Ways ways_here() {
   if (ib) ways.hcas = hcas_here();
   if (ib) ways.network = "IB";
   if (!ib && (any || ::strcasecmp(net.c_str(), "Socket") == 0)) ways.network = "Socket";
-  ways.p2p = number_of("NCCL_P2P_DISABLE", 0) != 1 && variable("NCCL_P2P_LEVEL") != "LOC";
+  ways.p2p =
+      script()->p2p && number_of("NCCL_P2P_DISABLE", 0) != 1 && variable("NCCL_P2P_LEVEL") != "LOC";
   ways.shm = number_of("NCCL_SHM_DISABLE", 0) != 1;
   ways.cumem = number_of("NCCL_CUMEM_ENABLE", 1) != 0;
   ways.gdr = variable("NCCL_NET_GDR_LEVEL") != "LOC";

@@ -47,6 +47,7 @@ Script read_script(const char* path) {
     std::string what;
     words >> what;
     if (what == "gpus") words >> script.gpus;
+    if (what == "lacks") script.p2p = false;
     if (what == "fault") script.faults.push_back(fault_of(words));
     if (what == "hca") {
       Hca hca;

@@ -3,6 +3,7 @@
 //
 //   gpus 8                              on each node (default 8)
 //   hca mlx5_0 100                      an RDMA card of so many Gb/s, on each node
+//   lacks p2p                           GPUs that cannot reach each other
 //   speed p2p|shm|socket 20             bus bandwidth in GB/s (10^9 bytes)
 //   fault LAYER [NAME] [PLACE [PLACE]] AILMENT [TIMES] [from K] [every N] [probability P]
 //
@@ -46,6 +47,7 @@ struct Hca {
 
 struct Script {
   int gpus = 8;
+  bool p2p = true;
   std::vector<Hca> hcas = {};
   std::map<std::string, double> gb_per_s = {{"p2p", 20}, {"shm", 8}, {"socket", 4}};
   std::vector<Fault> faults = {};
