@@ -101,7 +101,10 @@ Step working(const Ask& ask, const Reading& baseline) {
 std::vector<int> devices_of(const NodeFacts& node) {
   std::vector<int> devices;
   if (node.nvml.known()) {
-    for (const NvmlGpu& gpu : node.nvml->gpus) devices.push_back(gpu.index);
+    for (const NvmlGpu& gpu : node.nvml->gpus) {
+      const bool shut = gpu.mig.value_or(false) || gpu.compute_mode == "prohibited";
+      if (!shut) devices.push_back(gpu.index);
+    }
   } else if (node.gpu.known()) {
     for (std::size_t i = 0; i < node.gpu->gpus.size(); ++i) {
       devices.push_back(static_cast<int>(i));

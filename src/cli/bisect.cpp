@@ -1,5 +1,6 @@
 #include <distdoctor/exit_code.h>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/report.h"
@@ -20,9 +21,9 @@ void watch(Options& options) {
   options.exam.bisection->watch = [](const Experiment& run, bool ended) {
     std::cerr << "\r\x1b[K";
     if (ended) {
-      std::cerr << render::run_line(run) << '\n';
+      std::cerr << printable(render::run_line(run)) << '\n';
     } else {
-      std::cerr << "run " << run.number << ": " << run.what << std::flush;
+      std::cerr << "run " << run.number << ": " << printable(run.what) << std::flush;
     }
   };
 }

@@ -31,11 +31,13 @@ planner::Options planned(const ClusterFacts& cluster, const Bisection& wanted) {
 }
 
 std::string line_of(const NodeFacts& node, const TrainingProcess& process) {
-  return node.host + ": pid " + std::to_string(process.pid) + " (" +
-         shortened(join(process.argv, " "), 60) + ")";
+  return printable(node.host + ": pid " + std::to_string(process.pid) + " (" +
+                   shortened(join(process.argv, " "), 60) + ")");
 }
 
 void add_gpu_users(const NodeFacts& node, std::vector<std::string>& users) {
+  const bool unseen = node.gpu.known() && !node.gpu->nvidia_driver.empty() && !node.nvml.known();
+  if (unseen) users.push_back(printable(node.host) + ": who is on its GPUs could not be seen");
   if (!node.nvml.known()) return;
   for (const NvmlGpu& gpu : node.nvml->gpus) {
     for (const NvmlProcess& process : gpu.processes) {
@@ -52,6 +54,9 @@ std::vector<std::string> busy_with(const ClusterFacts& cluster, const Bisection&
   const bool gpus = backend_of(cluster, wanted) == RunBackend::nccl;
   std::vector<std::string> users;
   for (const NodeFacts& node : cluster.nodes) {
+    if (node.reached && !node.processes.known()) {
+      users.push_back(printable(node.host) + ": its processes could not be seen");
+    }
     if (node.processes.known()) {
       for (const TrainingProcess& process : *node.processes) {
         const bool counts = process.role != ProcessRole::launcher && (gpus || process.our_network);

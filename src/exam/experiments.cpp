@@ -3,6 +3,7 @@
 #include "logs/run_log.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <set>
@@ -19,12 +20,24 @@ constexpr auto kForTheWay = 2s;  // of a request and its answer, on a busy machi
 constexpr int kMostRounds = 8;   // in which ranks tell each other where they are; Gloo has two
 constexpr std::uint64_t kSeed = 0x5eedU;
 
+// The job's own, as the facts name it. As root only what the system's loader would take anyway: any
+// user may have a process that leads to a library of his own.
 std::string library_of(const ClusterFacts& cluster, const std::string& host) {
   for (const NodeFacts& node : cluster.nodes) {
-    if (node.host == host && node.nccl_library.known()) return node.nccl_library->path;
+    if (node.host != host || !node.nccl_library.known()) continue;
+    const bool root = !node.identity.known() || node.identity->uid == 0;
+    const bool system = node.nccl_library->origin == "ld.so.cache";
+    return root && !system ? "" : node.nccl_library->path;
   }
   return "";
 }
+
+// What a rank of ours must not inherit from the job: files and ports that are the job's, and
+// switches that would take our deadlines away (nccl-tests' ranks have the same trouble).
+constexpr std::array kNotForUs = {
+    "NCCL_COMM_ID",         "NCCL_COMM_BLOCKING",    "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE",
+    "NCCL_DEBUG_FILE",      "NCCL_RAS_ADDR",         "NCCL_HOSTID_FILE",    "CUDA_VISIBLE_DEVICES",
+    "CUDA_LAUNCH_BLOCKING", "NVIDIA_VISIBLE_DEVICES"};
 
 // NCCL's words (ncclRemoteError) where the other side is gone: a rank that gives up a hang takes
 // the others with it.
@@ -57,16 +70,22 @@ class Run {
       ask(std::exchange(requests, {}));
       if (!waiting_.empty()) requests = next_requests();
     }
+    if (!requests.empty()) end_all(std::move(requests));
     judge_outcome();
   }
 
  private:
   using Requests = std::map<std::string, RunRequest>;
 
+  // Initialising takes longer with more ranks.
+  [[nodiscard]] std::chrono::milliseconds stage() const {
+    return limits_.stage + limits_.stage * experiment_.ranks.size() / 64;
+  }
+
   [[nodiscard]] RunRequest empty_request() const {
     return {.id = std::to_string(experiment_.number) + "/" + experiment_.what,
             .backend = experiment_.backend,
-            .stage_ms = static_cast<int>(limits_.stage.count())};
+            .stage_ms = static_cast<int>(stage().count())};
   }
 
   Requests first_requests() {
@@ -82,7 +101,7 @@ class Run {
   }
 
   [[nodiscard]] WorkerJob job_of(const RankRun& rank) const {
-    const auto patience = std::chrono::duration<double>(limits_.stage).count();
+    const auto patience = std::chrono::duration<double>(stage()).count();
     const auto& own = limits_.nccl_library;
     return {.rank = rank.rank,
             .size = static_cast<int>(experiment_.ranks.size()),
@@ -96,6 +115,15 @@ class Run {
 
   // The job's settings on that node, and on top of them the experiment's.
   [[nodiscard]] std::map<std::string, std::string> switches_on(const std::string& node) const {
+    std::map<std::string, std::string> switches = job_switches_on(node);
+    for (const char* name : kNotForUs) switches[name] = "";
+    switches["NCCL_RAS_ENABLE"] = "0";
+    // NVML's numbers, by which places are named.
+    switches["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+    for (const auto& [name, value] : experiment_.switches) switches[name] = value;
+    return switches;
+  }
+  [[nodiscard]] std::map<std::string, std::string> job_switches_on(const std::string& node) const {
     std::map<std::string, std::string> switches;
     for (const Prediction& prediction : cluster_.predicted.nodes) {
       if (prediction.node != node) continue;
@@ -103,7 +131,6 @@ class Run {
         if (is_the_librarys(name)) switches[name] = setting.value;
       }
     }
-    for (const auto& [name, value] : experiment_.switches) switches[name] = value;
     return switches;
   }
   static bool is_the_librarys(std::string_view name) {
@@ -115,7 +142,7 @@ class Run {
     std::vector<fleet::Ask> asks;
     for (const auto& [node, request] : requests) asks.push_back({.host = node, .request = request});
     // Each stage of each size has its own patience at the agent; this bounds them all.
-    const auto most = limits_.stage * (6 + experiment_.sizes.size()) + kForTheWay;
+    const auto most = stage() * (6 + experiment_.sizes.size()) + kForTheWay;
     const auto answers = fleet_.ask(asks, limits_.deadline.capped(most));
     blobs_.clear();
     waiting_.clear();
@@ -135,6 +162,15 @@ class Run {
     blobs_.insert(blobs_.end(), run->blobs.begin(), run->blobs.end());
   }
 
+  // Ranks that still wait go: they have memory and a device.
+  void end_all(Requests requests) {
+    for (auto& [node, request] : requests) {
+      request.over = true;
+      request.blobs.clear();
+    }
+    ask(requests);
+  }
+
   void keep(const RankRun& told) {
     if (told.rank < 0 || told.rank >= static_cast<int>(experiment_.ranks.size())) return;
     RankRun& rank = experiment_.ranks[static_cast<std::size_t>(told.rank)];
@@ -150,6 +186,7 @@ class Run {
       rank.outcome = RunOutcome::not_run;
       rank.error = why;
       ended_.insert(rank.rank);
+      channel_lost_ = true;
     }
   }
 
@@ -161,11 +198,16 @@ class Run {
     if (!log.interfaces.empty()) rank.interfaces = log.interfaces;
     if (experiment_.backend != RunBackend::nccl) return;
     for (const auto& [name, value] : experiment_.switches) {
-      const auto found = log.variables.find(name);
-      const bool heeded = value.empty() ? found == log.variables.end()
-                                        : found != log.variables.end() && found->second == value;
-      if (!heeded && rank.reached >= RunStage::comm_init) unheeded_.insert(name);
+      if (!heeded(log, name, value) && rank.reached >= RunStage::comm_init) unheeded_.insert(name);
     }
+  }
+
+  // NCCL prints most variables that it reads, but not NCCL_NET: there the network in use tells.
+  static bool heeded(const logs::RunLog& log, const std::string& name, const std::string& value) {
+    if (name == "NCCL_NET") return value.empty() || log.network == value;
+    const auto found = log.variables.find(name);
+    if (value.empty()) return found == log.variables.end();
+    return found != log.variables.end() && found->second == value;
   }
 
   // All that was published goes to every node where a rank waits; when a rank has ended already,
@@ -184,7 +226,8 @@ class Run {
   void judge_outcome() {
     lost_all();
     const RankRun* const worst = &*std::ranges::max_element(experiment_.ranks, {}, badness);
-    experiment_.outcome = worst->outcome;
+    // What the others suffered when an agent was lost says nothing of the cluster.
+    experiment_.outcome = channel_lost_ ? RunOutcome::not_run : worst->outcome;
     experiment_.unheeded.assign(unheeded_.begin(), unheeded_.end());
   }
   void lost_all() {
@@ -203,6 +246,7 @@ class Run {
   std::set<std::string> waiting_;  // nodes
   std::set<int> ended_;            // ranks
   std::set<std::string> unheeded_;
+  bool channel_lost_ = false;
 };
 
 }  // namespace

@@ -22,13 +22,16 @@ void add_once(std::vector<std::string>& names, std::string_view name) {
   names.emplace_back(name);
 }
 
-// "... NCCL INFO NCCL_P2P_DISABLE set by environment to 1."
+// "... NCCL INFO NCCL_P2P_DISABLE set by environment to 1.", "NCCL_IB_HCA set to mlx5_0"
 void read_variable(std::string_view line, RunLog& log) {
   constexpr std::string_view kSet = " set by environment to ";
-  const auto place = line.find(kSet);
+  constexpr std::string_view kShort = " set to ";
+  const bool is_short = line.find(kSet) == std::string_view::npos;
+  const auto place = line.find(is_short ? kShort : kSet);
   if (place == std::string_view::npos) return;
   const auto before = line.substr(0, place);
-  auto value = line.substr(place + kSet.size());
+  if (!before.substr(before.rfind(' ') + 1).starts_with("NCCL_")) return;
+  auto value = line.substr(place + (is_short ? kShort : kSet).size());
   if (value.ends_with('.')) value.remove_suffix(1);
   log.variables[std::string(before.substr(before.rfind(' ') + 1))] = value;
 }

@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -21,7 +22,11 @@ Result<std::unique_ptr<OpenChild>> OpenChild::start(Child child) {
   std::unique_ptr<OpenChild> open(new OpenChild(std::move(child)));
   std::promise<Result<Running>> promise;
   auto started = promise.get_future();
-  open->keeper_ = std::thread(&OpenChild::keep, open.get(), std::move(promise));
+  try {
+    open->keeper_ = std::thread(&OpenChild::keep, open.get(), std::move(promise));
+  } catch (const std::system_error& error) {
+    return std::unexpected(refusal(open->child_, EAGAIN, error.what()));
+  }
   DD_TRY(open->running_, started.get());
   for (Fd* fd : {&open->running_.out, &open->running_.err, &open->running_.failed}) {
     ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);

@@ -16,9 +16,9 @@ constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 constexpr std::size_t kMostLines = 200;
 constexpr std::size_t kLongestLine = 400;
 
-constexpr std::array<std::string_view, 7> kMarks = {
-    " NCCL WARN ",   "set by environment", " via ", " : Using ", "Using network ",
-    "NCCL version ", "Bootstrap: Using "};
+constexpr std::array<std::string_view, 8> kMarks = {
+    " NCCL WARN ", "set by environment", " set to ",      " via ",
+    " : Using ",   "Using network ",     "NCCL version ", "Bootstrap: Using "};
 
 std::string read_all(const Fd& fd) {
   std::string text;

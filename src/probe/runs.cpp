@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -32,10 +33,11 @@ machine::Child helper_of(RunBackend backend) {
   return child;
 }
 
-// EPIPE: it began and ended without its last line; what execve said means that it never began.
-RunOutcome outcome_of(const Error& error) {
+// One that never said a word did not begin: what execve says, or a helper that this libc or a
+// missing library does not let start. EPIPE later on: it ended without its last line.
+RunOutcome outcome_of(const Error& error, bool began) {
   if (error.errno_value == ETIMEDOUT) return RunOutcome::hung;
-  return error.errno_value == EPIPE ? RunOutcome::crashed : RunOutcome::not_run;
+  return error.errno_value == EPIPE && began ? RunOutcome::crashed : RunOutcome::not_run;
 }
 
 }  // namespace
@@ -90,7 +92,7 @@ class Runs::Rank {
   // Whether another line is to be waited for.
   bool take(const Result<std::string>& line) {
     if (!line) {
-      end(outcome_of(line.error()), line.error().render());
+      end(outcome_of(line.error(), spoke_), line.error().render());
       return false;
     }
     WorkerLine told;
@@ -105,6 +107,7 @@ class Runs::Rank {
   }
 
   void note(const WorkerLine& told) {
+    spoke_ = true;
     if (told.stage) run_.reached = *told.stage;
     if (told.timing) run_.timings.push_back(*told.timing);
     if (!told.interfaces.empty()) run_.interfaces = told.interfaces;
@@ -128,6 +131,7 @@ class Runs::Rank {
   RankLog log_ = {};
   std::unique_ptr<OpenChild> child_;
   std::optional<std::string> published_;
+  bool spoke_ = false;
   bool ended_ = false;
 };
 
@@ -137,7 +141,12 @@ template <class Act>
 void each_in_a_thread(const auto& ranks, Act act) {
   std::vector<std::jthread> threads;
   for (const auto& rank : ranks) {
-    if (!rank->ended()) threads.emplace_back([&act, one = rank.get()] { act(*one); });
+    if (rank->ended()) continue;
+    try {
+      threads.emplace_back([&act, one = rank.get()] { act(*one); });
+    } catch (const std::system_error& error) {  // no more threads here: the ranks go without it
+      rank->give_up(error.what());
+    }
   }
 }
 

@@ -66,7 +66,8 @@ std::string run_line(const Experiment& run) {
 void runs(const std::vector<Experiment>& experiments, const Style& style, std::ostream& out) {
   if (experiments.empty()) return;
   out << style.bold("runs") << '\n';
-  for (const Experiment& run : experiments) out << wrapped(run_line(run), 7, style.width());
+  for (const Experiment& run : experiments)
+    out << wrapped(printable(run_line(run)), 7, style.width());
 }
 
 }  // namespace distdoctor::render

@@ -3,6 +3,9 @@
 #include "codec/read.h"
 #include "codec/write.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -60,7 +63,12 @@ Result<std::string> from_hex(std::string_view digits) {
   return bytes;
 }
 
-Lines::Lines() : start_(std::chrono::steady_clock::now()) {}
+Lines::Lines() : start_(std::chrono::steady_clock::now()) {
+  const int own = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  out_ = own < 0 ? nullptr : ::fdopen(own, "w");
+  if (out_ == nullptr) out_ = stdout;  // then the two share it
+  if (own >= 0) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+}
 
 Result<WorkerJob> Lines::read_job() {
   return read_object<WorkerJob>("read the job");
@@ -73,8 +81,8 @@ Result<WorkerMeeting> Lines::read_meeting() {
 void Lines::tell(WorkerLine line) {
   line.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const auto text = codec::write_json(line) + "\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  std::fwrite(text.data(), 1, text.size(), out_);
+  std::fflush(out_);
 }
 
 Result<std::vector<std::string>> LineMeeting::exchange(std::string_view part) {

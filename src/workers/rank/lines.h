@@ -7,6 +7,7 @@
 #include "workers/rank/backend.h"
 
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ Result<std::string> from_hex(std::string_view digits);
 
 class Lines {
  public:
+  // Takes stdout for itself: what a library prints there goes to stderr from then on.
   Lines();
   Result<WorkerJob> read_job();
   Result<WorkerMeeting> read_meeting();
@@ -25,6 +27,7 @@ class Lines {
 
  private:
   std::chrono::steady_clock::time_point start_;
+  std::FILE* out_ = nullptr;
 };
 
 // By those lines.

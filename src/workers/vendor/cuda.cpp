@@ -27,8 +27,9 @@ Result<void> Cuda::find_all() {
   DD_TRY(library_.need("cuDevicePrimaryCtxRetain", context_retain_));
   DD_TRY(library_.need("cuCtxSetCurrent", context_set_));
   DD_TRY(library_.need("cuMemAlloc_v2", allocate_));
-  DD_TRY(library_.need("cuMemcpyHtoD_v2", to_device_));
-  DD_TRY(library_.need("cuMemcpyDtoH_v2", to_host_));
+  DD_TRY(library_.need("cuMemFree_v2", free_));
+  DD_TRY(library_.need("cuMemcpyHtoDAsync_v2", to_device_));
+  DD_TRY(library_.need("cuMemcpyDtoHAsync_v2", to_host_));
   DD_TRY(library_.need("cuMemcpyDtoDAsync_v2", copy_async_));
   DD_TRY(library_.need("cuStreamCreate", stream_create_));
   DD_TRY(library_.need("cuStreamQuery", stream_query_));
@@ -62,11 +63,13 @@ Result<CudaMemory> Cuda::reserve(std::size_t bytes) {
 }
 
 Result<void> Cuda::write(CudaMemory to, const void* from, std::size_t bytes) {
-  return answer(to_device_(to, from, bytes), "cuMemcpyHtoD");
+  DD_TRY(answer(to_device_(to, from, bytes, stream_), "cuMemcpyHtoDAsync"));
+  return wait();
 }
 
 Result<void> Cuda::read(void* to, CudaMemory from, std::size_t bytes) {
-  return answer(to_host_(to, from, bytes), "cuMemcpyDtoH");
+  DD_TRY(answer(to_host_(to, from, bytes, stream_), "cuMemcpyDtoHAsync"));
+  return wait();
 }
 
 Result<void> Cuda::copy(CudaMemory to, CudaMemory from, std::size_t bytes) {

@@ -21,6 +21,8 @@ class Cuda {
   // Makes the primary context of that GPU, among those that CUDA_VISIBLE_DEVICES shows, ours.
   Result<void> take_device(int ordinal);
   Result<CudaMemory> reserve(std::size_t bytes);
+  void release(CudaMemory memory) { free_(memory); }
+  // All copies go over our stream, in the order of what else was given to it, and are waited for.
   Result<void> write(CudaMemory to, const void* from, std::size_t bytes);
   Result<void> read(void* to, CudaMemory from, std::size_t bytes);
   Result<void> copy(CudaMemory to, CudaMemory from, std::size_t bytes);  // on our stream
@@ -45,8 +47,9 @@ class Cuda {
   int (*context_retain_)(CudaContext*, int) = nullptr;
   int (*context_set_)(CudaContext) = nullptr;
   int (*allocate_)(CudaMemory*, std::size_t) = nullptr;
-  int (*to_device_)(CudaMemory, const void*, std::size_t) = nullptr;
-  int (*to_host_)(void*, CudaMemory, std::size_t) = nullptr;
+  int (*free_)(CudaMemory) = nullptr;
+  int (*to_device_)(CudaMemory, const void*, std::size_t, CudaStream) = nullptr;
+  int (*to_host_)(void*, CudaMemory, std::size_t, CudaStream) = nullptr;
   int (*copy_async_)(CudaMemory, CudaMemory, std::size_t, CudaStream) = nullptr;
   int (*stream_create_)(CudaStream*, unsigned) = nullptr;
   int (*stream_query_)(CudaStream) = nullptr;

@@ -47,8 +47,12 @@ class NcclBackend : public workers::Backend {
   }
 
   Result<void> reserve(std::size_t bytes) override {
-    DD_TRY(data_, cuda_->reserve(bytes));
-    DD_TRY(copy_, cuda_->reserve(bytes));
+    if (bytes <= reserved_) return {};
+    for (CudaMemory* memory : {&data_, &copy_}) {
+      if (*memory != 0) cuda_->release(std::exchange(*memory, 0));
+      DD_TRY(*memory, cuda_->reserve(bytes));
+    }
+    reserved_ = bytes;
     return {};
   }
   Result<void> fill(std::span<const std::uint64_t> numbers) override {
@@ -123,6 +127,7 @@ class NcclBackend : public workers::Backend {
   NcclComm comm_ = nullptr;
   CudaMemory data_ = 0;
   CudaMemory copy_ = 0;
+  std::size_t reserved_ = 0;
 };
 
 }  // namespace

@@ -113,11 +113,15 @@ int cuMemAlloc_v2(std::uint64_t* memory, std::size_t bytes) {
   *memory = reinterpret_cast<std::uint64_t>(room);
   return kOk;
 }
-int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t bytes) {
+// The pages stay until the process ends, which is soon.
+int cuMemFree_v2(std::uint64_t /*memory*/) {
+  return kOk;
+}
+int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void* /*stream*/) {
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return kOk;
 }
-int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t bytes) {
+int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void* /*stream*/) {
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return kOk;
 }

@@ -119,7 +119,9 @@ void Communicator::log_variables() {
     if (!name.starts_with("NCCL_") || name.starts_with("NCCL_DEBUG") || equals + 1 == text.size()) {
       continue;
     }
-    log_.info(fmt::format("{} set by environment to {}", name, text.substr(equals + 1)));
+    if (name == "NCCL_NET") continue;  // the real one does not tell it
+    const char* const set = name == "NCCL_IB_HCA" ? "set to" : "set by environment to";
+    log_.info(fmt::format("{} {} {}", name, set, text.substr(equals + 1)));
   }
 }
 

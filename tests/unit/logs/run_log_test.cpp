@@ -11,7 +11,8 @@ TEST_CASE("the log of a rank tells its version, switches, transports and interfa
       "node0:71:71 [0] NCCL INFO Bootstrap: Using eth1:10.0.1.1<0>",
       "node0:71:71 [0] NCCL INFO NCCL version 2.28.9+cuda13.0",
       "node0:71:80 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.",
-      "node0:71:80 [0] NCCL INFO NCCL_NET set by environment to Socket",
+      "node0:71:80 [0] NCCL INFO NCCL_IB_HCA set to =mlx5_0",
+      "node0:71:80 [0] NCCL INFO Comm config Blocking set to 0",
       "node0:71:80 [0] NCCL INFO NET/Socket : Using [0]eth1:10.0.1.1<0> [1]eth2:10.0.2.1<0>",
       "node0:71:80 [0] NCCL INFO Using network Socket",
       "node0:71:80 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct",
@@ -21,7 +22,8 @@ TEST_CASE("the log of a rank tells its version, switches, transports and interfa
   const RunLog log = read_run_log(lines);
   CHECK(log.version == "2.28.9");
   CHECK(log.variables.at("NCCL_P2P_DISABLE") == "1");
-  CHECK(log.variables.at("NCCL_NET") == "Socket");
+  CHECK(log.variables.at("NCCL_IB_HCA") == "=mlx5_0");
+  CHECK(log.variables.size() == 2);
   CHECK(log.network == "Socket");
   CHECK(log.transports == Names{"SHM/direct/direct", "NET/Socket/0"});
   CHECK(log.interfaces == Names{"eth1", "eth2"});
