@@ -36,12 +36,12 @@ void report(const Case& c, const Isolation& found, Judge& judge) {
       found, "all-reduces of large messages then reach about three quarters of the speed", finding);
   for (const NodeFacts* node : nodes_of(c, found)) {
     add_fabric(*node, finding);
-    finding.fix.push_back(
-        {.node = node->host,
-         .kind = Fix::Kind::shell,
-         .command = "systemctl restart nvidia-fabricmanager",
-         .text = "as root, while no process uses a GPU of the node; where it does not help, a "
-                 "reboot. Its version has to be the driver's"});
+    if (found.ailment == Ailment::slow) continue;
+    finding.fix.push_back(by_hand(
+        node->host,
+        "while no process uses a GPU of the node, since it ends what does: `systemctl restart "
+        "nvidia-fabricmanager` as root, on the host; where it does not help, a reboot. Its version "
+        "has to be the driver's"));
   }
   judge.report(std::move(finding));
 }

@@ -62,7 +62,7 @@ bool one_kernel(const Nodes& nodes) {
   const NodeFacts& first = *nodes.front();
   return std::ranges::all_of(nodes, [&](const NodeFacts* node) {
     const std::string mounts = wall(*node, "mnt");
-    return node->identity.known() && first.identity.known() &&
+    return node->identity.known() && first.identity.known() && !first.identity->boot_id.empty() &&
            node->identity->boot_id == first.identity->boot_id &&
            !node->identity->container.empty() && !mounts.empty() &&
            (node == &first || mounts != wall(first, "mnt"));

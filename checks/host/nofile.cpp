@@ -114,7 +114,7 @@ Fix raise(const NodeFacts& node, const Limit& limit, std::int64_t need) {
           .kind = Fix::Kind::shell,
           .command =
               "printf '* soft nofile 1048576\\n* hard nofile 1048576\\n' > "
-              "/etc/security/limits.d/nofile.conf",
+              "/etc/security/limits.d/99-distdoctor-nofile.conf",
           .text =
               "as root, for logins from then on; a service needs LimitNOFILE=1048576 in its "
               "unit instead"};

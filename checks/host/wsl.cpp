@@ -32,8 +32,12 @@ bool is_too_old(const NodeFacts& node) {
 
 void report(const Case& c, const NodeFacts& node, Evidence evidence, Fix fix, Judge& judge) {
   const bool one = is_wsl_1(node);
+  // The library of a login may be another than the job's.
+  const bool sure = one || is_the_jobs_context(node.context) ||
+                    node.nccl_library->origin.starts_with("mapped by pid");
+  const bool blocks = c.cluster.job.nccl == Use::yes && sure;
   Finding finding{.code = "host-wsl",
-                  .severity = c.cluster.job.nccl == Use::yes ? Severity::blocker : Severity::notice,
+                  .severity = blocks ? Severity::blocker : Severity::notice,
                   .certainty = Certainty::likely,
                   .symptom = Symptom::crash,
                   .subjects = {.nodes = {node.host}},

@@ -56,7 +56,7 @@ void add_workers(const machine::Machine& machine, std::vector<Place>& places) {
   const auto own = link_of(files, "/proc/self/ns/mnt");
   std::size_t asked = 0;
   for (const auto& found : find_training(machine)) {
-    if (found.role != ProcessRole::worker || asked++ == kMostWorkers) continue;
+    if (found.role != ProcessRole::worker || asked++ >= kMostWorkers) continue;
     const auto folder = "/proc/" + std::to_string(found.process->pid);
     if (own.empty() || link_of(files, folder + "/ns/mnt") != own) continue;
     Settings settings;

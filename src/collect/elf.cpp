@@ -38,7 +38,8 @@ std::vector<T> rows(std::string_view bytes, std::size_t count) {
 
 std::string_view text_in(std::string_view bytes, std::uint64_t at) {
   if (at >= bytes.size()) return "";
-  const auto rest = bytes.substr(static_cast<std::size_t>(at));
+  // One byte more than counts, so that a longer one shows.
+  const auto rest = bytes.substr(static_cast<std::size_t>(at), kLongestText + 1);
   return rest.substr(0, rest.find('\0'));
 }
 

@@ -28,7 +28,7 @@ Verdict broken(const std::vector<std::string>& more) {
           .says = "reduction in the NVSwitch (NVLS) on node1 fails",
           .blamed = {"node1"},
           .evidence = with_rows(proof_rows(Ailment::fails, " -x NCCL_NVLS_ENABLE=0"), more),
-          .fixes = {"*: NCCL_NVLS_ENABLE=0", "node1: systemctl restart nvidia-fabricmanager"}};
+          .fixes = {"*: NCCL_NVLS_ENABLE=0", "node1: (manual)"}};
 }
 
 const std::vector<CheckCase> cases = {

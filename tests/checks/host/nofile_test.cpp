@@ -38,7 +38,7 @@ Verdict low(const char* node,
 }
 const std::string kLimits =
     "printf '* soft nofile 1048576\\n* hard nofile 1048576\\n' > "
-    "/etc/security/limits.d/nofile.conf";
+    "/etc/security/limits.d/99-distdoctor-nofile.conf";
 const char* const kStore =
     "may open 256 files, but the store at MASTER_PORT, which keeps a connection of each of 256 "
     "ranks, takes 320";
