@@ -202,6 +202,23 @@ TEST_CASE("a switch that is not in force clears nothing") {
   CHECK(ran(cluster, "P2P off"));
 }
 
+TEST_CASE("a run that works without its switch in force proves nothing") {
+  SimulatedCluster cluster(kOneNode, {});
+  after(cluster, [](Experiment& run) { hang(run, "", ""); });
+  while (true) {
+    auto step = bisect::next(cluster.facts, cluster.options);
+    auto* planned = std::get_if<Experiment>(&step);
+    if (planned == nullptr) {
+      CHECK_FALSE(std::holds_alternative<Isolation>(step));
+      break;
+    }
+    Experiment run = cluster.run(*planned);
+    if (run.switches.empty() && run.ranks.size() > 1) hang(run, "", "");
+    for (const auto& [name, value] : run.switches) run.unheeded.push_back(name);
+    cluster.facts.experiments.push_back(run);
+  }
+}
+
 TEST_CASE("a switch that works only by luck is no verdict") {
   SimulatedCluster cluster(kOneNode, {.layer = Layer::algorithm});
   bool lucky = true;
