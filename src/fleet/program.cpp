@@ -66,8 +66,8 @@ Program remote_program(const LaunchOptions& options) {
 }
 
 Result<std::shared_ptr<const std::string>> program_bytes() {
-  static const auto kBytes = read_program();
-  return kBytes;
+  static const auto bytes = read_program();
+  return bytes;
 }
 
 }  // namespace distdoctor::fleet

@@ -16,7 +16,7 @@
 namespace distdoctor::machine {
 namespace {
 
-constexpr std::string_view kName = "vendor";
+constexpr const char* kName = "vendor";
 constexpr std::string_view kMark = "distdoctor-helper/1\n";
 constexpr unsigned kExecutable = 0x10U;  // MFD_EXEC of Linux 6.3; older kernels refuse the flag
 
@@ -40,8 +40,8 @@ Result<std::string> read_at(const Fd& file, std::size_t at, std::size_t length) 
 }
 
 Result<Fd> in_memory(std::string_view bytes) {
-  Fd memory(::memfd_create(kName.data(), MFD_CLOEXEC | kExecutable));
-  if (!memory.valid() && errno == EINVAL) memory.reset(::memfd_create(kName.data(), MFD_CLOEXEC));
+  Fd memory(::memfd_create(kName, MFD_CLOEXEC | kExecutable));
+  if (!memory.valid() && errno == EINVAL) memory.reset(::memfd_create(kName, MFD_CLOEXEC));
   if (!memory.valid()) return std::unexpected(errno_error("keep in memory", kName));
   while (!bytes.empty()) {
     const auto put = ::write(memory.get(), bytes.data(), bytes.size());
