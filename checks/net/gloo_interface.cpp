@@ -131,7 +131,8 @@ void run(const Case& c, Judge& judge) {
 }
 
 constexpr std::string_view kCauses[] = {"net-ephemeral-dropped", "net-ephemeral-rejected",
-                                        "net-peer-unreachable", "net-no-route"};
+                                        "net-peer-unreachable", "net-no-route",
+                                        "collective-interface-wrong"};
 constexpr Page kNoMatchPage{
     .meaning =
         "Gloo wants the whole name of an interface that has an address, or several of them with "

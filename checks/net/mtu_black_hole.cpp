@@ -97,7 +97,7 @@ void run(const Case& c, Judge& judge) {
   judge.report(std::move(finding));
 }
 
-constexpr std::string_view kCauses[] = {"collective-hang"};
+constexpr std::string_view kCauses[] = {"collective-hang", "collective-interface-wrong"};
 constexpr Page kPage{
     .meaning =
         "Rendezvous and all small messages work, the first large tensor never arrives: something "

@@ -21,7 +21,8 @@ void run(const Case& c, Judge& judge) {
   for (const auto& rows : by_spot(lanes)) report(c, rows, judge);
 }
 
-constexpr std::string_view kCauses[] = {"rendezvous-port-dropped", "net-ephemeral-dropped"};
+constexpr std::string_view kCauses[] = {"rendezvous-port-dropped", "net-ephemeral-dropped",
+                                        "collective-interface-wrong"};
 constexpr Page kPage{
     .meaning =
         "One direction is open, new connections in the other one vanish, on every port: a stateful "

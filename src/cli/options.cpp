@@ -51,7 +51,6 @@ struct Raw {
   std::string layers = {};
   std::string sizes = {};
   std::string stage = "15s";
-  std::string collective_backend = {};
   std::vector<std::string> command;  // behind --
 };
 
@@ -103,7 +102,7 @@ void add_judging_options(CLI::App& app, Raw& raw, Options& options) {
 }
 
 void add_bisect_options(CLI::App& app, Raw& raw) {
-  app.add_option("--backend", raw.collective_backend, "What to run: nccl or gloo (on the CPU)")
+  app.add_option("--backend", raw.backend, "What to run: nccl or gloo (on the CPU)")
       ->check(CLI::IsMember({"nccl", "gloo"}));
   app.add_option("--ranks", raw.bisection.ranks_per_node, "On each node; one a GPU otherwise")
       ->check(CLI::Range(1, 64));
@@ -319,9 +318,8 @@ Result<void> take_bisection(const Raw& raw, Options& options) {
   if (!raw.layers.empty()) {
     DD_TRY(wanted.only, exam::read_layers(raw.layers));
   }
-  const std::string& backend = raw.collective ? raw.backend : raw.collective_backend;
-  if (!backend.empty()) {
-    wanted.backend = backend == "gloo" ? RunBackend::gloo : RunBackend::nccl;
+  if (!raw.backend.empty()) {
+    wanted.backend = raw.backend == "gloo" ? RunBackend::gloo : RunBackend::nccl;
   }
   options.exam.bisection = std::move(wanted);
   return {};

@@ -154,7 +154,10 @@ def healthy(lab):
 def read_only(lab):
     for host in range(lab.hosts):
         lab.run(host, ["mount", "-o", "remount,bind,ro", "/"])
-    return healthy(lab)
+    report = lab.check(PEERS)
+    # That is what is wrong here, and nothing else.
+    others = report.trouble or set(report.loud()) - {"host-disk-read-only"}
+    return "exit %s, %s" % (report.status, others) if others or report.status else None
 
 
 def full_disk(lab):

@@ -63,7 +63,7 @@ const std::vector<WorldRow> kWorlds = {
      Context::container},
     {"enroot, by where its root lies",
      with_file("/proc/self/mountinfo",
-               "400 399 8:2 /home/ann/.local/share/enroot/torch / rw,nosuid - ext4 /dev/sda2 rw\n"),
+               "400 399 8:2 /users/ann/.local/share/enroot/torch / rw,nosuid - ext4 /dev/sda2 rw\n"),
      "enroot", Context::container},
     {"pyxis in a Slurm step",
      with({{"SLURM_STEP_ID", "0"}},
@@ -106,10 +106,10 @@ TEST_CASE("accounts, and users that only a directory service knows") {
       "root:x:0:0:root:/root:/bin/bash\n"
       "toor:x:0:0::/other:/bin/sh\n"
       "# comment\n"
-      "ann:x:1000:1000:Ann,,,:/home/ann:/bin/bash\n"
+      "ann:x:1000:1000:Ann,,,:/users/ann:/bin/bash\n"
       "broken:x:1001\n"
       "+::::::\n");
-  CHECK(accounts == Accounts{{0, {"root", "/root"}}, {1000, {"ann", "/home/ann"}}});
+  CHECK(accounts == Accounts{{0, {"root", "/root"}}, {1000, {"ann", "/users/ann"}}});
   CHECK(user_name(accounts, 1000) == "ann");
   CHECK(user_name(accounts, 4711) == "4711");
 }
@@ -117,7 +117,7 @@ TEST_CASE("accounts, and users that only a directory service knows") {
 TEST_CASE("the identity of a captured machine") {
   machine::CapturedMachine captured{.hostname = "node0", .release = "6.1.0", .uid = 1000};
   captured.environment["SSH_CONNECTION"] = "10.0.0.9 40000 10.0.0.1 22";
-  captured.files["/etc/passwd"].text = "ann:x:1000:1000::/home/ann:/bin/bash\n";
+  captured.files["/etc/passwd"].text = "ann:x:1000:1000::/users/ann:/bin/bash\n";
   captured.files["/etc/os-release"].text = "PRETTY_NAME=\"Debian\"\n";
   captured.files["/proc/sys/kernel/random/boot_id"].text = "0-1-2\n";
   NodeFacts node;

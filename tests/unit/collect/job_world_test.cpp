@@ -23,7 +23,7 @@ void add_rank(machine::CapturedMachine& captured, const std::string& environ_res
   files["/proc/7/environ"].text =
       std::string("RANK=0\0WORLD_SIZE=2\0MASTER_ADDR=a\0MASTER_PORT=1\0", 49) + environ_rest;
   files["/proc/7/exe"].link = "/usr/bin/python3.11";
-  files["/proc/7/cwd"].link = "/home/ann/job";
+  files["/proc/7/cwd"].link = "/users/ann/job";
   files["/proc/7/ns/mnt"].link = "mnt:[1]";
   files["/proc/self/ns/mnt"].link = "mnt:[1]";
   files["/proc/7/maps"].text =
@@ -55,8 +55,8 @@ TEST_CASE("without a rank our own environment tells, and Python's as PATH finds 
 
 TEST_CASE("a shim on PATH tells nothing") {
   machine::CapturedMachine captured;
-  captured.environment = {{"PATH", "/root/.pyenv/shims:/usr/bin"}};
-  captured.files["/root/.pyenv/shims/python3"].text = "#!/bin/sh";
+  captured.environment = {{"PATH", "/users/ann/.pyenv/shims:/usr/bin"}};
+  captured.files["/users/ann/.pyenv/shims/python3"].text = "#!/bin/sh";
   captured.files["/usr/lib/python3/dist-packages/a"].text = "";
   CHECK(world_of(captured).packages.empty());
 }
@@ -70,7 +70,7 @@ TEST_CASE("a rank that runs: its environment, its Python, what it has mapped") {
   CHECK(world.pid == 7);
   CHECK(world.loader.library_path == "/job");
   CHECK(world.loader.preload == "/p.so");
-  CHECK(world.loader.folder == "/home/ann/job");
+  CHECK(world.loader.folder == "/users/ann/job");
   CHECK(world.loader.program == "/usr/bin/python3.11");
   CHECK(world.packages == std::vector<std::string>{"/opt/env/lib/python3.11/site-packages"});
   CHECK(world.torch_library == "/opt/env/torch/lib/libtorch_cpu.so");

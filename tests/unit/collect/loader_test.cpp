@@ -95,11 +95,11 @@ TEST_CASE("libraries of another kind of machine are passed over") {
 
 TEST_CASE("relative folders are the process's own") {
   Search search;
-  search.copy("/work/lib/libx.so.1");
+  search.copy("/site/lib/libx.so.1");
   search.view.library_path = "lib";
   CHECK(search.origins().empty());
   search.view.folder = "/work";
-  CHECK(search.origins() == Origins{"/work/lib/libx.so.1 by LD_LIBRARY_PATH"});
+  CHECK(search.origins() == Origins{"/site/lib/libx.so.1 by LD_LIBRARY_PATH"});
 }
 
 TEST_CASE("entries of LD_PRELOAD and of /etc/ld.so.preload") {
