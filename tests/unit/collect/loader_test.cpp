@@ -98,7 +98,7 @@ TEST_CASE("relative folders are the process's own") {
   search.copy("/site/lib/libx.so.1");
   search.view.library_path = "lib";
   CHECK(search.origins().empty());
-  search.view.folder = "/work";
+  search.view.folder = "/site";
   CHECK(search.origins() == Origins{"/site/lib/libx.so.1 by LD_LIBRARY_PATH"});
 }
 
