@@ -62,8 +62,9 @@ const std::vector<WorldRow> kWorlds = {
     {"charliecloud", with({{"CH_RUNNING", "Weird Al Yankovic"}}), "charliecloud",
      Context::container},
     {"enroot, by where its root lies",
-     with_file("/proc/self/mountinfo",
-               "400 399 8:2 /users/ann/.local/share/enroot/torch / rw,nosuid - ext4 /dev/sda2 rw\n"),
+     with_file(
+         "/proc/self/mountinfo",
+         "400 399 8:2 /users/ann/.local/share/enroot/torch / rw,nosuid - ext4 /dev/sda2 rw\n"),
      "enroot", Context::container},
     {"pyxis in a Slurm step",
      with({{"SLURM_STEP_ID", "0"}},
