@@ -4,6 +4,7 @@
 
 #include <distdoctor/judge.h>
 #include <distdoctor/quote.h>
+#include <distdoctor/run_speed.h>
 #include <distdoctor/views.h>
 
 #include <fmt/format.h>
@@ -80,14 +81,6 @@ inline std::string flaky_text(const Isolation& found) {
 
 // --- runs ---
 
-inline double bus_of(const Experiment& run) {
-  double best = 0;
-  for (const RankRun& rank : run.ranks) {
-    if (!rank.timings.empty()) best = std::max(best, rank.timings.back().bus_gb_per_s);
-  }
-  return best;
-}
-
 // The rank that came least far, and what its library said.
 inline std::string stopped_text(const Experiment& run) {
   const auto last = std::ranges::min_element(run.ranks, {}, &RankRun::reached);
@@ -104,7 +97,7 @@ inline std::string outcome_text(const Experiment& run) {
   if (run.outcome != RunOutcome::ok) {
     return std::string(slug(run.outcome)) + stopped_text(run);
   }
-  const double bus = bus_of(run);
+  const double bus = speed_at_largest(run).bus_gb_per_s;
   return bus > 0 ? fmt::format("works, {:.1f} GB/s", bus) : "works";
 }
 

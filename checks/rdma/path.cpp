@@ -1,8 +1,8 @@
 // What NCCL sends by RDMA arrives: a connection between two ports, and messages through it.
 #include <distdoctor/check.h>
-#include <distdoctor/filters.h>
 #include <distdoctor/untested.h>
 
+#include "path_filter.h"
 #include "rdma_paths.h"
 
 #include <cerrno>
@@ -12,8 +12,6 @@ namespace distdoctor::checks {
 namespace {
 
 using namespace rdma;  // NOLINT(google-build-using-namespace): what these checks share
-
-constexpr std::uint16_t kRoceV2 = 4791;  // UDP (IANA: roce)
 
 struct Broken {
   const RdmaPath* path = nullptr;
@@ -37,81 +35,6 @@ bool tcp_fails(const Case& c, const RdmaPath& path) {
     dials += pair->dials.size();
   }
   return dials > 0;
-}
-
-// --- a filter on one of the nodes ---
-
-// Of the device that NCCL names: hardware does not pass the host's packet filter.
-bool through_host(const PathEnd& end) {
-  if (!end.node->rdma.known()) return false;
-  const RdmaDevice* device = find_rdma_device(*end.node->rdma, end.device);
-  return device != nullptr && in_software(*device);
-}
-
-std::string netdev_of(const PathEnd& end) {
-  const RdmaPort* port = find_rdma_port(*end.node->rdma, end.device, end.port);
-  if (port == nullptr) return "";
-  const auto gid = std::ranges::find(port->gids, end.gid_index, &Gid::index);
-  return gid == port->gids.end() ? "" : gid->netdev;
-}
-
-struct Filtered {
-  PathEnd end;
-  Address peer;
-  Way way = Way::in;
-  FilterStop stop;
-};
-
-// Messages pass one way, their acknowledgements the other: both as datagrams to the same port.
-std::optional<Filtered> filtered_at(const PathEnd& end, const PathEnd& other) {
-  const auto own = address_of_gid(end.gid);
-  const auto peer = address_of_gid(other.gid);
-  if (!own || !peer || !through_host(end) || !end.node->firewall.known()) return std::nullopt;
-  for (const Way way : {Way::in, Way::out}) {
-    const Packet packet{.way = way,
-                        .source = way == Way::in ? *peer : *own,
-                        .destination = way == Way::in ? *own : *peer,
-                        .port = kRoceV2,
-                        .interface = netdev_of(end),
-                        .udp = true};
-    const FilterResult result = judge_packet(*end.node->firewall, packet);
-    if (result.says == FilterSays::stopped) return {{end, *peer, way, result.stops.front()}};
-  }
-  return std::nullopt;
-}
-
-std::optional<Filtered> filtered(const Broken& broken) {
-  auto at = filtered_at(broken.receiver, broken.sender);
-  return at ? at : filtered_at(broken.sender, broken.receiver);
-}
-
-// Before the rule that decides; after all of them where that is the policy.
-std::string nft_rule(const Filtered& at) {
-  const FilterStop& stop = at.stop;
-  const std::string chain =
-      stop.family + " " + shell_quote(stop.table) + " " + shell_quote(stop.chain);
-  const std::string where = stop.before == 0
-                                ? "add rule " + chain
-                                : fmt::format("insert rule {} position {}", chain, stop.before);
-  return fmt::format("nft {} {} {} {} udp dport {} accept", where, at.peer.v6 ? "ip6" : "ip",
-                     at.way == Way::in ? "saddr" : "daddr", at.peer.text(), kRoceV2);
-}
-
-std::string iptables_rule(const Filtered& at) {
-  const FilterStop& stop = at.stop;
-  const std::string table = stop.table == "filter" ? "" : " -t " + shell_quote(stop.table);
-  const std::string chain = shell_quote(stop.chain);
-  const std::string where =
-      stop.before == 0 ? "-A " + chain : fmt::format("-I {} {}", chain, stop.before);
-  return fmt::format("{}{} {} {} {} -p udp --dport {} -j ACCEPT", tool_of(stop), table, where,
-                     at.way == Way::in ? "-s" : "-d", at.peer.text(), kRoceV2);
-}
-
-Fix let_through(const Filtered& at) {
-  return {.node = at.end.node->host,
-          .kind = Fix::Kind::shell,
-          .command = at.stop.tool == FilterTool::nft ? nft_rule(at) : iptables_rule(at),
-          .text = "as root; write it into what these rules come from, too"};
 }
 
 // --- what was seen ---
@@ -319,7 +242,8 @@ void judge_path(const Case& c, const RdmaPath& path, Judge& judge) {
     if (!netdev.empty()) return report_namespace(c, broken, netdev, judge);
     if (is_no_route(path)) return report_route(c, broken, judge);
   } else {
-    if (const auto at = filtered(broken)) return report_filter(c, broken, *at, judge);
+    if (const auto at = filtered_between(broken.sender, broken.receiver))
+      return report_filter(c, broken, *at, judge);
   }
   report_lost(c, broken, judge);
 }

@@ -28,6 +28,14 @@ inline PathEnd receiver_of(const Case& c, const RdmaPath& path) {
           path.to_gid};
 }
 
+// The interface that the end's address is on; its node's `rdma` must be known.
+inline std::string netdev_of(const PathEnd& end) {
+  const RdmaPort* port = find_rdma_port(*end.node->rdma, end.device, end.port);
+  if (port == nullptr) return "";
+  const auto gid = std::ranges::find(port->gids, end.gid_index, &Gid::index);
+  return gid == port->gids.end() ? "" : gid->netdev;
+}
+
 // An IPv4 GID (::ffff:a.b.c.d) as the address that RoCE v2 sends from; none of a link-local one.
 inline std::optional<Address> address_of_gid(std::string_view gid) {
   const auto address = Address::parse(gid);

@@ -114,11 +114,11 @@ class Walk {
       const Holds match = match_of(rule);
       if (match == Holds::no) continue;
       const End end = end_of(chain, rule, depth);
-      if (depth == 0 && leaves(rule) && leaving_ == nullptr) leaving_ = &rule;
-      const bool ends = match == Holds::yes && (end.kind != End::through || leaves(rule));
-      if (ends && !uncertain) return end;
+      if (depth == 0) note_leaving(rule);
+      const bool over = match == Holds::yes && ends(end, rule);
+      if (over && !uncertain) return end;
       note(end, chain, rule);
-      if (ends) return {};
+      if (over) return {};
       uncertain = uncertain || leaves(rule);
     }
     return {};
@@ -128,6 +128,12 @@ class Walk {
     return !lost_;
   }
 
+  static bool ends(const End& end, const FilterRule& rule) {
+    return end.kind != End::through || leaves(rule);
+  }
+  void note_leaving(const FilterRule& rule) {
+    if (leaves(rule) && leaving_ == nullptr) leaving_ = &rule;
+  }
   static bool leaves(const FilterRule& rule) {
     return rule.verdict == FilterVerdict::back || rule.verdict == FilterVerdict::go;
   }

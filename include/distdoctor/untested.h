@@ -18,6 +18,8 @@ inline constexpr std::string_view kTestTraffic = "test traffic";
 inline constexpr std::string_view kMasterTraffic = "MASTER_PORT";  // an Untried of dials to it
 
 inline constexpr std::string_view kRdmaTraffic = "RDMA messages";  // an Untried of these alone
+// An Untried of all-reduces that were asked for: none was run, or they isolate nothing.
+inline constexpr std::string_view kCollectives = "collectives";
 
 inline Gap untested(std::string node, Unknown why) {
   return {.node = std::move(node), .fact = std::string(kTestTraffic), .why = std::move(why)};
@@ -25,9 +27,13 @@ inline Gap untested(std::string node, Unknown why) {
 
 namespace untested_detail {
 
+inline bool has_own_check(const Untried& row) {
+  return row.what == kRdmaTraffic || row.what == kCollectives;
+}
+
 inline void note_rows(const ClusterFacts& cluster, bool master, Judge& judge) {
   for (const Untried& row : cluster.untried) {
-    if (row.what == kRdmaTraffic) continue;
+    if (has_own_check(row)) continue;
     const bool only_master = row.what == kMasterTraffic;
     const bool everything = row.what == kTestTraffic;
     if (everything || only_master == master) judge.miss(untested(row.node, row.why));
@@ -36,7 +42,7 @@ inline void note_rows(const ClusterFacts& cluster, bool master, Judge& judge) {
 
 inline bool has_reasons(const ClusterFacts& cluster) {
   return std::ranges::any_of(cluster.untried,
-                             [](const Untried& row) { return row.what != kRdmaTraffic; });
+                             [](const Untried& row) { return !has_own_check(row); });
 }
 
 inline void note_nodes(const ClusterFacts& cluster, Judge& judge) {

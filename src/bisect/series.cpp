@@ -1,5 +1,7 @@
 #include "bisect/series.h"
 
+#include <distdoctor/run_speed.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -36,21 +38,9 @@ Answer works(const Experiment& run) {
 }
 
 std::optional<double> speed_of(const Experiment& run) {
+  const RunSpeed speed = speed_at_largest(run);
   const std::int64_t judged = run.backend == RunBackend::nccl ? kJudgedNccl : kJudgedGloo;
-  std::int64_t largest = 0;
-  for (const RankRun& rank : run.ranks) {
-    for (const RunTiming& timing : rank.timings) largest = std::max(largest, timing.bytes);
-  }
-  std::vector<double> speeds;
-  for (const RankRun& rank : run.ranks) {
-    for (const RunTiming& timing : rank.timings) {
-      if (timing.bytes == largest) speeds.push_back(timing.bus_gb_per_s);
-    }
-  }
-  if (largest < judged || speeds.empty()) return std::nullopt;
-  const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
-  std::ranges::nth_element(speeds, middle);
-  return *middle;
+  return speed.bytes < judged ? std::nullopt : std::optional(speed.bus_gb_per_s);
 }
 
 Series::Series(const ClusterFacts& cluster, const Options& options, Judgement judgement)

@@ -32,6 +32,15 @@ std::vector<Gap> gaps_of_traffic(const ClusterFacts& cluster) {
   return gaps;
 }
 
+// Something is wrong with the collectives, and nobody knows what; or none could be run.
+std::vector<Gap> gaps_of_collectives(const ClusterFacts& cluster) {
+  std::vector<Gap> gaps;
+  for (const Untried& row : cluster.untried) {
+    if (row.what == kCollectives) gaps.push_back({row.node, row.what, row.why});
+  }
+  return gaps;
+}
+
 Verdict verdict_of(bool problems, bool blind) {
   if (problems) return Verdict::problems;
   return blind ? Verdict::inconclusive : Verdict::healthy;
@@ -82,6 +91,7 @@ Diagnosis conclude(Judged judged,
 
   std::vector<Gap> gaps = gaps_of_nodes(cluster);
   std::ranges::move(gaps_of_traffic(cluster), std::back_inserter(gaps));
+  std::ranges::move(gaps_of_collectives(cluster), std::back_inserter(gaps));
   const bool blind = cut_short || judged.our_bug || !gaps.empty() ||
                      (selection.fail_on == FailOn::unknown && !judged.gaps.empty());
   std::ranges::move(judged.gaps, std::back_inserter(gaps));

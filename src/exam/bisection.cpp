@@ -70,9 +70,10 @@ std::vector<std::string> busy_with(const ClusterFacts& cluster, const Bisection&
 
 Result<std::vector<Layer>> read_layers(std::string_view text) {
   auto layers = planner::parse_layers(text);
-  if (!layers)
+  if (!layers) {
     return failure("read --only '" + std::string(text) + "'",
                    "not all of these are layers, such as p2p, shm or net");
+  }
   return *std::move(layers);
 }
 

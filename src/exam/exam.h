@@ -58,7 +58,6 @@ struct Outcome {
   probe::ProbePlan plan = {};  // what was sent, or would have been (--dry-run)
   Diagnosis diagnosis = {};
   std::vector<std::string> busy = {};  // why no collective was run: who works on which node
-  std::string inconclusive = {};  // why the runs isolate nothing; empty: they do, or all is well
   std::vector<std::string> tree = {};  // the runs that would be made (--dry-run)
   double elapsed_s = 0;
 };

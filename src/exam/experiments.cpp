@@ -1,5 +1,7 @@
 #include "exam/experiments.h"
 
+#include <distdoctor/views.h>
+
 #include "logs/run_log.h"
 
 #include <algorithm>
@@ -23,21 +25,18 @@ constexpr std::uint64_t kSeed = 0x5eedU;
 // The job's own, as the facts name it. As root only what the system's loader would take anyway: any
 // user may have a process that leads to a library of his own.
 std::string library_of(const ClusterFacts& cluster, const std::string& host) {
-  for (const NodeFacts& node : cluster.nodes) {
-    if (node.host != host || !node.nccl_library.known()) continue;
-    const bool root = !node.identity.known() || node.identity->uid == 0;
-    const bool system = node.nccl_library->origin == "ld.so.cache";
-    return root && !system ? "" : node.nccl_library->path;
-  }
-  return "";
+  const NodeFacts* node = find_node(cluster, host);
+  if (node == nullptr || !node->nccl_library.known()) return "";
+  const bool root = !node->identity.known() || node->identity->uid == 0;
+  const bool system = node->nccl_library->origin == "ld.so.cache";
+  return root && !system ? "" : node->nccl_library->path;
 }
 
 // What a rank of ours must not inherit from the job: files and ports that are the job's, and
-// switches that would take our deadlines away (nccl-tests' ranks have the same trouble).
+// switches that would take our deadlines away.
 constexpr std::array kNotForUs = {
-    "NCCL_COMM_ID",         "NCCL_COMM_BLOCKING",    "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE",
-    "NCCL_DEBUG_FILE",      "NCCL_RAS_ADDR",         "NCCL_HOSTID_FILE",    "CUDA_VISIBLE_DEVICES",
-    "CUDA_LAUNCH_BLOCKING", "NVIDIA_VISIBLE_DEVICES"};
+    "NCCL_COMM_ID",    "NCCL_COMM_BLOCKING", "NCCL_TOPO_DUMP_FILE",  "NCCL_GRAPH_DUMP_FILE",
+    "NCCL_DEBUG_FILE", "NCCL_RAS_ADDR",      "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING"};
 
 // NCCL's words (ncclRemoteError) where the other side is gone: a rank that gives up a hang takes
 // the others with it.
@@ -125,11 +124,10 @@ class Run {
   }
   [[nodiscard]] std::map<std::string, std::string> job_switches_on(const std::string& node) const {
     std::map<std::string, std::string> switches;
-    for (const Prediction& prediction : cluster_.predicted.nodes) {
-      if (prediction.node != node) continue;
-      for (const auto& [name, setting] : prediction.settings) {
-        if (is_the_librarys(name)) switches[name] = setting.value;
-      }
+    const Prediction* prediction = find_prediction(cluster_, node);
+    if (prediction == nullptr) return switches;
+    for (const auto& [name, setting] : prediction->settings) {
+      if (is_the_librarys(name)) switches[name] = setting.value;
     }
     return switches;
   }
@@ -171,12 +169,18 @@ class Run {
     ask(requests);
   }
 
+  // Null: an agent told of a rank that there is not.
+  RankRun* rank_numbered(int number) {
+    const auto found = std::ranges::find(experiment_.ranks, number, &RankRun::rank);
+    return found == experiment_.ranks.end() ? nullptr : &*found;
+  }
+
   void keep(const RankRun& told) {
-    if (told.rank < 0 || told.rank >= static_cast<int>(experiment_.ranks.size())) return;
-    RankRun& rank = experiment_.ranks[static_cast<std::size_t>(told.rank)];
-    RunPlace place = rank.place;
-    rank = told;
-    rank.place = std::move(place);
+    RankRun* rank = rank_numbered(told.rank);
+    if (rank == nullptr) return;
+    RunPlace place = std::move(rank->place);
+    *rank = told;
+    rank->place = std::move(place);
     ended_.insert(told.rank);
   }
 
@@ -191,14 +195,14 @@ class Run {
   }
 
   void read_log(const WorkerLog& told) {
-    if (told.rank < 0 || told.rank >= static_cast<int>(experiment_.ranks.size())) return;
+    RankRun* rank = rank_numbered(told.rank);
+    if (rank == nullptr) return;
     const auto log = logs::read_run_log(told.lines);
-    RankRun& rank = experiment_.ranks[static_cast<std::size_t>(told.rank)];
-    rank.transports = log.transports;
-    if (!log.interfaces.empty()) rank.interfaces = log.interfaces;
-    if (experiment_.backend != RunBackend::nccl) return;
+    rank->transports = log.transports;
+    if (!log.interfaces.empty()) rank->interfaces = log.interfaces;
+    if (experiment_.backend != RunBackend::nccl || rank->reached < RunStage::comm_init) return;
     for (const auto& [name, value] : experiment_.switches) {
-      if (!heeded(log, name, value) && rank.reached >= RunStage::comm_init) unheeded_.insert(name);
+      if (!heeded(log, name, value)) unheeded_.insert(name);
     }
   }
 

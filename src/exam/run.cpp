@@ -1,4 +1,3 @@
-#include <distdoctor/exit_code.h>
 #include <distdoctor/untested.h>
 
 #include "exam/bisection.h"
@@ -162,12 +161,15 @@ class Exam {
     if (!options_.probe) return;
     if (!wanted.force) outcome_.busy = busy_with(cluster(), wanted);
     if (!outcome_.busy.empty()) {
-      outcome_.inconclusive = "none was run, since others work there: " + outcome_.busy.front();
-      return;
+      return leave_open("none was run, since others work there: " + outcome_.busy.front());
     }
     tell("bisect", "");
-    outcome_.inconclusive =
-        bisect(wanted, *fleet_, deadline_, options_.interrupted, outcome_.cluster);
+    leave_open(bisect(wanted, *fleet_, deadline_, options_.interrupted, outcome_.cluster));
+  }
+
+  void leave_open(const std::string& why) {
+    if (why.empty()) return;
+    cluster().untried.push_back({.what = std::string(kCollectives), .why = {Why::failed, why}});
   }
 
   void name_no_duplicates(const Unknown& why) {
@@ -187,15 +189,6 @@ class Exam {
     const bool cut_short = interrupted(options_) || deadline_.expired();
     outcome_.diagnosis =
         diagnose::diagnose(cluster(), options_.expect, options_.selection, cut_short);
-    if (!outcome_.inconclusive.empty()) tell_inconclusive();
-  }
-  // Something is wrong with the collectives, and nobody knows what.
-  void tell_inconclusive() {
-    Diagnosis& diagnosis = outcome_.diagnosis;
-    diagnosis.gaps.push_back({.fact = "collectives", .why = {Why::failed, outcome_.inconclusive}});
-    if (diagnosis.exit_code != kExitHealthy) return;
-    diagnosis.exit_code = kExitInconclusive;
-    diagnosis.verdict = Verdict::inconclusive;
   }
 
   const Options& options_;

@@ -3,6 +3,7 @@
 #include <distdoctor/untested.h>
 #include <distdoctor/views.h>
 
+#include "base/mix.h"
 #include "probe/master_port.h"
 #include "probe/plan_rdma.h"
 
@@ -23,16 +24,11 @@ constexpr int kMasterHoldMs = 2'000;
 constexpr std::size_t kMostPathsPerPair = 4;
 constexpr std::size_t kMostDuplicateAsks = 64;
 
-// Different for each set, so that an answer tells who gave it (SplitMix64).
+// Different for each set, so that an answer tells who gave it.
 class Nonces {
  public:
   explicit Nonces(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31U);
-  }
+  std::uint64_t next() { return mixed(state_ += kMixStep); }
 
  private:
   std::uint64_t state_;

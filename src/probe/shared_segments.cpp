@@ -1,20 +1,18 @@
 #include "probe/shared_segments.h"
 
 #include "base/text.h"
+#include "machine/file_tree.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <optional>
-#include <system_error>
 
 namespace distdoctor::probe {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr std::size_t kMostMaps = std::size_t{16} << 20;
 
 std::optional<SharedSegment> named(const std::string& path) {
   struct stat about{};
@@ -23,44 +21,26 @@ std::optional<SharedSegment> named(const std::string& path) {
 }
 
 // Files that a process has open, and files that it maps: their paths as the kernel tells them.
-std::vector<std::string> files_of(const std::string& process) {
+std::vector<std::string> files_of(const machine::FileTree& files, const std::string& process) {
   std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator fd(process + "/fd", error), end; !error && fd != end;
-       fd.increment(error)) {
-    std::error_code unread;
-    paths.push_back(fs::read_symlink(fd->path(), unread).string());
+  for (auto& [fd, path] : files.links_in(process + "/fd").value_or(machine::Links{})) {
+    paths.push_back(std::move(path));
   }
-  std::ifstream maps(process + "/maps");
-  for (std::string line; std::getline(maps, line);) {
+  const auto maps = files.read_head(process + "/maps", kMostMaps).value_or("");
+  for (const auto line : split_lines(maps)) {
     const auto path = line.find('/');
-    if (path != std::string::npos) paths.push_back(line.substr(path));
+    if (path != std::string_view::npos) paths.emplace_back(line.substr(path));
   }
   return paths;
-}
-
-bool has(const std::string& process, const SharedSegment& segment) {
-  const auto paths = files_of(process);
-  return std::ranges::find(paths, segment.path) != paths.end();
-}
-
-// A process that we may not look into is another user's, and the segments are for their owner
-// alone.
-bool used(const SharedSegment& segment) {
-  std::error_code error;
-  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (!parse_int<int>(entry->path().filename().string())) continue;
-    if (has(entry->path().string(), segment)) return true;
-  }
-  return error.value() != 0;
 }
 
 }  // namespace
 
 SharedSegments nccl_segments_of(pid_t pid, const std::string& folder) {
   SharedSegments segments;
-  for (const std::string& path : files_of("/proc/" + std::to_string(pid))) {
+  const auto files = machine::RootTree::open("/");
+  if (!files) return segments;
+  for (const std::string& path : files_of(**files, "/proc/" + std::to_string(pid))) {
     const bool ours = path.starts_with(folder + "/nccl-");  // "... (deleted)" has no name any more
     const auto segment = ours ? named(path) : std::nullopt;
     if (segment && std::ranges::find(segments, *segment) == segments.end()) {
@@ -71,8 +51,11 @@ SharedSegments nccl_segments_of(pid_t pid, const std::string& folder) {
 }
 
 void remove_unused(const SharedSegments& segments) {
+  const auto files = machine::RootTree::open("/");
+  if (!files) return;
   for (const SharedSegment& segment : segments) {
-    if (named(segment.path) == segment && !used(segment)) ::unlink(segment.path.c_str());
+    const bool same = named(segment.path) == segment;
+    if (same && (*files)->in_use(segment.path) == false) ::unlink(segment.path.c_str());
   }
 }
 

@@ -1,5 +1,7 @@
 #include "render/runs.h"
 
+#include <distdoctor/run_speed.h>
+
 #include "base/text.h"
 
 #include <fmt/format.h>
@@ -15,17 +17,6 @@ std::string switches_of(const Experiment& run) {
     words.push_back(value.empty() ? "-" + name : name + "=" + value);
   }
   return join(words, " ");
-}
-
-// Of the slowest rank, at the largest size that it came to.
-double bandwidth_of(const Experiment& run) {
-  double least = 0;
-  for (const RankRun& rank : run.ranks) {
-    if (rank.timings.empty()) continue;
-    const double own = rank.timings.back().bus_gb_per_s;
-    least = least == 0 ? own : std::min(least, own);
-  }
-  return least;
 }
 
 // Where the ranks that came least far stopped: "rank 3 on node1 stopped after device".
@@ -53,7 +44,7 @@ std::string run_line(const Experiment& run) {
                                  switches.empty() ? "" : " (" + switches + ")", run.ranks.size(),
                                  run.ranks.size() == 1 ? "" : "s", slug(run.outcome));
   if (run.outcome == RunOutcome::ok) {
-    const double bandwidth = bandwidth_of(run);
+    const double bandwidth = speed_at_largest(run).bus_gb_per_s;
     if (bandwidth > 0) line += fmt::format("  {:.3g} GB/s", bandwidth);
   } else {
     line += "  " + where_it_stopped(run);

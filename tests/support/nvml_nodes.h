@@ -1,10 +1,14 @@
 // Nodes of a World whose NVIDIA driver tells of its GPUs.
 #pragma once
 
+#include "support/check_cases.h"
 #include "support/gpu_nodes.h"
 #include "support/nvml_answers.h"
 
 #include <cstddef>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace distdoctor::testing {
 
@@ -26,6 +30,23 @@ void change_nvml_gpu(World& world, std::size_t index, Change change) {
 // node1's driver answers with an error of nvmlInit.
 inline void fail_nvml(World& world, int code, const std::string& words) {
   world.node(1).nvml = Nvml{.error = words, .error_code = code};
+}
+
+// The rows of a check that lives by what the driver tells of its GPUs, and those that each such
+// check has: it judges nothing where the driver told nothing.
+inline void run_nvml_cases(std::string_view name, std::vector<CheckCase> cases) {
+  cases.push_back({"a driver that told nothing is a gap, and so is one that told an error",
+                   [](World& w) {
+                     add_nvml(w, 2);
+                     w.node(2).nvml = Unknown{.kind = Why::timed_out};
+                     fail_nvml(w, 15, "GPU is lost");
+                   },
+                   {},
+                   {"node1 nvml", "node2 nvml"}});
+  cases.push_back({"near miss: no driver", [](World& w) {
+                     for (auto& node : w.cluster.nodes) node.gpu = GpuFacts{};
+                   }});
+  run_cases(name, cases);
 }
 
 }  // namespace distdoctor::testing

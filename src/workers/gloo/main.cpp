@@ -1,9 +1,9 @@
 // A rank over Gloo, connected as PyTorch's ProcessGroupGloo connects (ProcessGroupGloo.cpp): by
 // GLOO_SOCKET_IFNAME, else by the address of our own host name, else over loopback.
+#include "base/utf8.h"
 #include "codec/read.h"
 #include "codec/write.h"
 #include "workers/rank/backend.h"
-#include "workers/rank/lines.h"
 #include "workers/rank/run.h"
 
 #include <gloo/allreduce.h>
@@ -73,8 +73,9 @@ class MeetingStore : public ::gloo::rendezvous::Store {
         throw std::runtime_error(read.error().render());
       }
       for (const auto& [key, digits] : texts) {
-        const auto bytes = or_throw(from_hex(digits));
-        known_[key].assign(bytes.begin(), bytes.end());
+        const auto bytes = from_hex(digits);
+        if (!bytes) throw std::runtime_error("a rank set what is no hex");
+        known_[key].assign(bytes->begin(), bytes->end());
       }
     }
   }

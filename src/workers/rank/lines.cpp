@@ -1,5 +1,6 @@
 #include "workers/rank/lines.h"
 
+#include "base/utf8.h"
 #include "codec/read.h"
 #include "codec/write.h"
 
@@ -33,35 +34,7 @@ Result<T> read_object(std::string_view attempt) {
   return object;
 }
 
-int digit(char letter) {
-  if (letter >= '0' && letter <= '9') return letter - '0';
-  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
-}
-
 }  // namespace
-
-std::string to_hex(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    const auto value = static_cast<unsigned char>(byte);
-    text += kDigits[value / 16];
-    text += kDigits[value % 16];
-  }
-  return text;
-}
-
-Result<std::string> from_hex(std::string_view digits) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    const int high = digit(digits[i]);
-    const int low = digit(digits[i + 1]);
-    if (high < 0 || low < 0) break;
-    bytes += static_cast<char>(high * 16 + low);
-  }
-  if (bytes.size() * 2 != digits.size()) return failure("read what a rank published", "no hex");
-  return bytes;
-}
 
 Lines::Lines() : start_(std::chrono::steady_clock::now()) {
   const int own = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -91,7 +64,9 @@ Result<std::vector<std::string>> LineMeeting::exchange(std::string_view part) {
   std::vector<std::string> parts(static_cast<std::size_t>(size_));
   for (const WorkerBlob& blob : meeting.blobs) {
     if (blob.rank < 0 || blob.rank >= size_) continue;
-    DD_TRY(parts[static_cast<std::size_t>(blob.rank)], from_hex(blob.bytes));
+    auto bytes = from_hex(blob.bytes);
+    if (!bytes) return failure("read what a rank published", "no hex");
+    parts[static_cast<std::size_t>(blob.rank)] = *std::move(bytes);
   }
   return parts;
 }

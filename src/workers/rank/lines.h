@@ -14,9 +14,6 @@
 
 namespace distdoctor::workers {
 
-std::string to_hex(std::string_view bytes);
-Result<std::string> from_hex(std::string_view digits);
-
 class Lines {
  public:
   // Takes stdout for itself: what a library prints there goes to stderr from then on.

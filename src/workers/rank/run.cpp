@@ -1,5 +1,6 @@
 #include "workers/rank/run.h"
 
+#include "base/mix.h"
 #include "workers/rank/lines.h"
 
 #include <algorithm>
@@ -17,18 +18,10 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
 // Long enough for several segments and channels, short enough to be checked word by word.
 constexpr std::size_t kVerifiedBytes = std::size_t{1} << 20;
 
-// SplitMix64 (Steele, Lea, Flood 2014): any number of the sequence at once.
-std::uint64_t random_at(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
-
 std::vector<std::uint64_t> numbers_of(std::uint64_t seed, int rank, std::size_t count) {
   std::vector<std::uint64_t> numbers(count);
   const auto own = seed + static_cast<std::uint64_t>(rank) * 0x632be59bd9b4e019U;
-  for (std::size_t i = 0; i < count; ++i) numbers[i] = random_at(own, i);
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = mixed(own + (i + 1) * kMixStep);
   return numbers;
 }
 

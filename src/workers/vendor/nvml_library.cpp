@@ -1,7 +1,6 @@
 #include "workers/vendor/nvml_library.h"
 
-#include <dlfcn.h>
-#include <link.h>
+#include "workers/vendor/shared_library.h"
 
 #include <array>
 #include <initializer_list>
@@ -11,62 +10,53 @@
 namespace distdoctor::vendor::nvml {
 namespace {
 
-constexpr const char* kName = "libnvidia-ml.so.1";
-
 // The first of the names that the library has; the newest stands first.
 template <class Function>
-void find(void* handle, Function& function, std::initializer_list<const char*> names) {
+void find(const SharedLibrary& from,
+          Function*& function,
+          std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    if (void* const symbol = ::dlsym(handle, name); symbol != nullptr) {
-      function = reinterpret_cast<Function>(symbol);  // NOLINT(*-reinterpret-cast): as dlsym has it
-      return;
-    }
+    function = from.find<Function>(name);
+    if (function != nullptr) return;
   }
 }
 
-std::string path_of(void* handle) {
-  link_map* map = nullptr;
-  return ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map != nullptr
-             ? map->l_name
-             : kName;
-}
-
-void find_system(void* handle, Library& library) {
-  find(handle, library.init, {"nvmlInit_v2"});
-  find(handle, library.shutdown, {"nvmlShutdown"});
-  find(handle, library.driver_version, {"nvmlSystemGetDriverVersion"});
-  find(handle, library.cuda_version,
+void find_system(const SharedLibrary& from, Library& library) {
+  find(from, library.init, {"nvmlInit_v2"});
+  find(from, library.shutdown, {"nvmlShutdown"});
+  find(from, library.driver_version, {"nvmlSystemGetDriverVersion"});
+  find(from, library.cuda_version,
        {"nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"});
-  find(handle, library.device_count, {"nvmlDeviceGetCount_v2"});
-  find(handle, library.device_by_index, {"nvmlDeviceGetHandleByIndex_v2"});
+  find(from, library.device_count, {"nvmlDeviceGetCount_v2"});
+  find(from, library.device_by_index, {"nvmlDeviceGetHandleByIndex_v2"});
 }
 
-void find_device(void* handle, Library& library) {
-  find(handle, library.name, {"nvmlDeviceGetName"});
-  find(handle, library.uuid, {"nvmlDeviceGetUUID"});
-  find(handle, library.pci, {"nvmlDeviceGetPciInfo_v3"});
-  find(handle, library.capability, {"nvmlDeviceGetCudaComputeCapability"});
-  find(handle, library.compute_mode, {"nvmlDeviceGetComputeMode"});
-  find(handle, library.mig_mode, {"nvmlDeviceGetMigMode"});
-  find(handle, library.clocks_reasons,
+void find_device(const SharedLibrary& from, Library& library) {
+  find(from, library.name, {"nvmlDeviceGetName"});
+  find(from, library.uuid, {"nvmlDeviceGetUUID"});
+  find(from, library.pci, {"nvmlDeviceGetPciInfo_v3"});
+  find(from, library.capability, {"nvmlDeviceGetCudaComputeCapability"});
+  find(from, library.compute_mode, {"nvmlDeviceGetComputeMode"});
+  find(from, library.mig_mode, {"nvmlDeviceGetMigMode"});
+  find(from, library.clocks_reasons,
        {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
-  find(handle, library.total_ecc, {"nvmlDeviceGetTotalEccErrors"});
-  find(handle, library.remapped_rows, {"nvmlDeviceGetRemappedRows"});
-  find(handle, library.retired_pending, {"nvmlDeviceGetRetiredPagesPendingStatus"});
-  find(handle, library.temperature, {"nvmlDeviceGetTemperature"});
-  find(handle, library.memory, {"nvmlDeviceGetMemoryInfo"});
-  find(handle, library.memory_v2, {"nvmlDeviceGetMemoryInfo_v2"});
-  find(handle, library.processes,
+  find(from, library.total_ecc, {"nvmlDeviceGetTotalEccErrors"});
+  find(from, library.remapped_rows, {"nvmlDeviceGetRemappedRows"});
+  find(from, library.retired_pending, {"nvmlDeviceGetRetiredPagesPendingStatus"});
+  find(from, library.temperature, {"nvmlDeviceGetTemperature"});
+  find(from, library.memory, {"nvmlDeviceGetMemoryInfo"});
+  find(from, library.memory_v2, {"nvmlDeviceGetMemoryInfo_v2"});
+  find(from, library.processes,
        {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});
 }
 
-void find_links(void* handle, Library& library) {
-  find(handle, library.fabric, {"nvmlDeviceGetGpuFabricInfo"});
-  find(handle, library.fabric_v, {"nvmlDeviceGetGpuFabricInfoV"});
-  find(handle, library.link_state, {"nvmlDeviceGetNvLinkState"});
-  find(handle, library.link_remote_pci, {"nvmlDeviceGetNvLinkRemotePciInfo_v2"});
-  find(handle, library.p2p_status, {"nvmlDeviceGetP2PStatus"});
-  find(handle, library.common_ancestor, {"nvmlDeviceGetTopologyCommonAncestor"});
+void find_links(const SharedLibrary& from, Library& library) {
+  find(from, library.fabric, {"nvmlDeviceGetGpuFabricInfo"});
+  find(from, library.fabric_v, {"nvmlDeviceGetGpuFabricInfoV"});
+  find(from, library.link_state, {"nvmlDeviceGetNvLinkState"});
+  find(from, library.link_remote_pci, {"nvmlDeviceGetNvLinkRemotePciInfo_v2"});
+  find(from, library.p2p_status, {"nvmlDeviceGetP2PStatus"});
+  find(from, library.common_ancestor, {"nvmlDeviceGetTopologyCommonAncestor"});
 }
 
 constexpr std::array kWords = std::to_array<std::pair<Return, std::string_view>>({
@@ -99,16 +89,15 @@ constexpr std::array kWords = std::to_array<std::pair<Return, std::string_view>>
 
 Library open_library() {
   Library library;
-  void* const handle = ::dlopen(kName, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* const why = ::dlerror();  // NOLINT(concurrency-mt-unsafe): the only thread
-    library.error = why != nullptr ? why : kName;
+  const auto from = SharedLibrary::open("libnvidia-ml.so.1");
+  if (!from) {
+    library.error = from.error().reason;
     return library;
   }
-  library.path = path_of(handle);
-  find_system(handle, library);
-  find_device(handle, library);
-  find_links(handle, library);
+  library.path = from->path();
+  find_system(*from, library);
+  find_device(*from, library);
+  find_links(*from, library);
   return library;
 }
 

@@ -1,6 +1,7 @@
 #include "workers/vendor/shared_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 namespace distdoctor::vendor {
 
@@ -11,8 +12,15 @@ Result<SharedLibrary> SharedLibrary::open(const std::string& name) {
   return failure("load " + name, words != nullptr ? words : "no reason was given");
 }
 
-void* SharedLibrary::find_symbol(const char* symbol) const {
-  return ::dlsym(handle_, symbol);
+std::string SharedLibrary::path() const {
+  link_map* map = nullptr;
+  const bool told = ::dlinfo(handle_, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0;
+  return told && map != nullptr ? map->l_name : name_;
+}
+
+void* SharedLibrary::find_symbol(const char* symbol, const char* version) const {
+  void* const found = version == nullptr ? nullptr : ::dlvsym(handle_, symbol, version);
+  return found != nullptr ? found : ::dlsym(handle_, symbol);
 }
 
 }  // namespace distdoctor::vendor

@@ -14,10 +14,13 @@ class SharedLibrary {
   // By its name as the loader searches for it, or by a path. The error holds dlopen's words.
   static Result<SharedLibrary> open(const std::string& name);
 
-  // Null where it has no such symbol.
+  // As the loader has it; the name where it does not say.
+  [[nodiscard]] std::string path() const;
+
+  // Null where it has no such symbol. `version`, where given, is tried first.
   template <class Function>
-  [[nodiscard]] Function* find(const char* symbol) const {
-    return reinterpret_cast<Function*>(find_symbol(symbol));
+  [[nodiscard]] Function* find(const char* symbol, const char* version = nullptr) const {
+    return reinterpret_cast<Function*>(find_symbol(symbol, version));
   }
   // The same, for one that cannot be done without.
   template <class Function>
@@ -29,7 +32,7 @@ class SharedLibrary {
 
  private:
   SharedLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
-  [[nodiscard]] void* find_symbol(const char* symbol) const;
+  [[nodiscard]] void* find_symbol(const char* symbol, const char* version) const;
 
   void* handle_;
   std::string name_;

@@ -1,10 +1,10 @@
 #include "workers/vendor/verbs_library.h"
 
 #include "base/fd.h"
+#include "workers/vendor/shared_library.h"
 
 #include <fmt/format.h>
 
-#include <dlfcn.h>
 #include <fcntl.h>
 
 #include <array>
@@ -18,29 +18,25 @@ namespace {
 constexpr const char* kLibrary = "libibverbs.so.1";
 constexpr const char* kVersion = "IBVERBS_1.1";
 
-std::string path_of(void* symbol) {
-  Dl_info info{};
+std::string real_path(const std::string& path) {
   std::array<char, PATH_MAX> real{};
-  if (::dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return kLibrary;
-  return ::realpath(info.dli_fname, real.data()) != nullptr ? real.data() : info.dli_fname;
+  return ::realpath(path.c_str(), real.data()) != nullptr ? real.data() : path;
 }
 
 // Looks up one function after the other and remembers the first that is missing.
 class Symbols {
  public:
-  explicit Symbols(void* library) : library_(library) {}
+  explicit Symbols(const SharedLibrary& library) : library_(library) {}
 
   template <class Function>
   void find(const char* name, Function*& function) {
-    void* symbol = ::dlvsym(library_, name, kVersion);
-    if (symbol == nullptr) symbol = ::dlsym(library_, name);
-    if (symbol == nullptr && missing_.empty()) missing_ = name;
-    function = reinterpret_cast<Function*>(symbol);
+    function = library_.find<Function>(name, kVersion);
+    if (function == nullptr && missing_.empty()) missing_ = name;
   }
   [[nodiscard]] const std::string& missing() const { return missing_; }
 
  private:
-  void* library_;
+  const SharedLibrary& library_;
   std::string missing_;
 };
 
@@ -55,10 +51,10 @@ std::string failed(std::string_view call, int errno_value) {
 Result<VerbsLibrary> load_verbs() {
   // Else libibverbs does not say which device it has no driver for (init.c, match_driver).
   ::setenv("IBV_SHOW_WARNINGS", "1", 1);  // NOLINT(concurrency-mt-unsafe): one thread
-  void* library = ::dlopen(kLibrary, RTLD_NOW);
-  if (library == nullptr) return failure("load libibverbs", ::dlerror());  // NOLINT: one thread
+  const auto library = SharedLibrary::open(kLibrary);
+  if (!library) return failure("load libibverbs", library.error().reason);
   VerbsLibrary verbs;
-  Symbols symbols(library);
+  Symbols symbols(*library);
   symbols.find("ibv_get_device_list", verbs.get_device_list);
   symbols.find("ibv_free_device_list", verbs.free_device_list);
   symbols.find("ibv_open_device", verbs.open_device);
@@ -76,7 +72,7 @@ Result<VerbsLibrary> load_verbs() {
   symbols.find("ibv_destroy_qp", verbs.destroy_qp);
   symbols.find("ibv_wc_status_str", verbs.wc_status_str);
   if (!symbols.missing().empty()) return failure("load libibverbs", "no " + symbols.missing());
-  verbs.path = path_of(reinterpret_cast<void*>(verbs.get_device_list));
+  verbs.path = real_path(library->path());
   return verbs;
 }
 

@@ -46,22 +46,10 @@ const std::vector<CheckCase> cases = {
      },
      {lost(notice, "GPU is lost")}},
     {"near miss: it is not for us", [](World& w) { lose(w, "insufficient permissions"); }},
-    {"a driver that told nothing is a gap, and so is one that told an error",
-     [](World& w) {
-       add_nvml(w, 2);
-       w.node(2).nvml = Unknown{.kind = Why::timed_out};
-       fail_nvml(w, 15, "GPU is lost");
-     },
-     {},
-     {"node1 nvml", "node2 nvml"}},
-    {"near miss: no driver",
-     [](World& w) {
-       for (auto& node : w.cluster.nodes) node.gpu = GpuFacts{};
-     }},
 };
 
 TEST_CASE("gpu/lost") {
-  run_cases("gpu/lost", cases);
+  run_nvml_cases("gpu/lost", cases);
 }
 
 }  // namespace

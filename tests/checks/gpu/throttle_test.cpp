@@ -51,22 +51,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) { throttle(w, {"hw slowdown"}); },
      {held(notice, "hw slowdown")}},
     {"near miss: boost in step", [](World& w) { throttle(w, {"sync boost", "sw power cap"}); }},
-    {"a driver that told nothing is a gap, and so is one that told an error",
-     [](World& w) {
-       add_nvml(w, 2);
-       w.node(2).nvml = Unknown{.kind = Why::timed_out};
-       fail_nvml(w, 15, "GPU is lost");
-     },
-     {},
-     {"node1 nvml", "node2 nvml"}},
-    {"near miss: no driver",
-     [](World& w) {
-       for (auto& node : w.cluster.nodes) node.gpu = GpuFacts{};
-     }},
 };
 
 TEST_CASE("gpu/throttle") {
-  run_cases("gpu/throttle", cases);
+  run_nvml_cases("gpu/throttle", cases);
 }
 
 }  // namespace
