@@ -1,4 +1,5 @@
 #include <distdoctor/judge.h>
+#include <distdoctor/untested.h>
 
 #include "diagnose/diagnose.h"
 #include "support/builders.h"
@@ -50,6 +51,19 @@ TEST_CASE("planned traffic without an outcome makes it inconclusive") {
   ClusterFacts cluster = healthy_cluster(2);
   cluster.pairs[0].complete = Unknown{Why::timed_out, "no answer"};
   CHECK(diagnose(cluster, {}, {}).exit_code == 3);
+}
+
+TEST_CASE("collectives that stay open make it inconclusive, and are one gap") {
+  ClusterFacts cluster = healthy_cluster(2);
+  cluster.untried = {
+      {.what = std::string(kCollectives), .why = {Why::failed, "no switch made it work"}}};
+  const Diagnosis diagnosis = diagnose(cluster, {}, {});
+  CHECK(diagnosis.verdict == Verdict::inconclusive);
+  CHECK(diagnosis.exit_code == 3);
+  const auto about = std::ranges::count_if(diagnosis.gaps, [](const MergedGap& gap) {
+    return gap.why.text == "no switch made it work";
+  });
+  CHECK(about == 1);
 }
 
 constexpr Code kCodes[] = {{.id = "net-odd",
