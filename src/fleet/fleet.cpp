@@ -205,8 +205,9 @@ void Crew::receive(Event& event, std::vector<Observed<Answer>>& answers) {
 std::vector<Observed<Answer>> Crew::ask(std::span<const Ask> asks, Deadline deadline) {
   const Unknown late{Why::timed_out, "no answer by the deadline"};
   const Unknown cut_short{Why::not_collected, "interrupted"};
-  std::vector<Observed<Answer>> answers(asks.size(), interrupted() ? cut_short : late);
-  if (interrupted()) return answers;
+  // Asked once: Ctrl-C may come between two looks.
+  if (interrupted()) return {asks.size(), cut_short};
+  std::vector<Observed<Answer>> answers(asks.size(), late);
   waiting_ = {};
   for (std::size_t i = 0; i < asks.size(); ++i) send(asks[i], i, deadline, answers[i]);
   Deadline last = Deadline::at(deadline.moment() + kGrace);
