@@ -123,7 +123,8 @@ class NotingTree : public machine::FileTree {
     auto about = files_->file_system(path);
     if (about) {
       notes_->change([&](CapturedMachine& captured) {
-        captured.file_systems[std::string(path)] = {about->size, about->free, about->read_only};
+        captured.file_systems[std::string(path)] = {about->size, about->free, about->read_only,
+                                                    about->free_for_root, about->files_free};
       });
     }
     return about;

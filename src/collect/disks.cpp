@@ -86,6 +86,7 @@ Disk look(const Place& place, machine::PatientFiles& files) {
   }
   disk.size = room->size;
   disk.free = room->free;
+  disk.files_free = room->files_free;
   disk.read_only = room->read_only;
   return disk;
 }

@@ -1,6 +1,7 @@
 #include "collect/network.h"
 
 #include "base/text.h"
+#include "collect/bonding.h"
 #include "collect/collectors.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,11 @@ void add_files(const machine::FileTree& files,
   if (!same_link(files, folder, link)) return;
   link.speed_mbps = parse_speed(files.word(folder + "/speed"), link.kind);
   if (device != rdma.end()) link.rdma_device = device->second;
+}
+
+// /proc/net is of the network namespace that we are in, unlike sysfs.
+std::optional<Bond> read_bond(const machine::FileTree& files, const std::string& name) {
+  return parse_bond(files.read("/proc/net/bonding/" + name).value_or(""));
 }
 
 }  // namespace
@@ -66,7 +72,10 @@ void collect_links(machine::Machine& machine, const CollectRequest& /*request*/,
     return;
   }
   const auto rdma = rdma_devices(machine.files());
-  for (auto& link : *links) add_files(machine.files(), rdma, link);
+  for (auto& link : *links) {
+    add_files(machine.files(), rdma, link);
+    if (link.kind == LinkKind::bond) link.bond = read_bond(machine.files(), link.name);
+  }
   node.links = *std::move(links);
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,8 @@ struct CapturedFileSystem {
   std::int64_t size = 0;
   std::int64_t free = 0;
   bool read_only = false;
+  std::int64_t free_for_root = 0;
+  std::optional<std::int64_t> files_free = {};
   bool operator==(const CapturedFileSystem&) const = default;
 };
 
@@ -115,6 +118,8 @@ void fields(V& v, T& x) {
   v("size", x.size);
   v("free", x.free);
   v("read_only", x.read_only);
+  v("free_for_root", x.free_for_root);
+  v("files_free", x.files_free);
 }
 template <class V, Is<CapturedMachine> T>
 void fields(V& v, T& x) {

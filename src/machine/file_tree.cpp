@@ -179,7 +179,11 @@ Result<FileSystem> RootTree::file_system(std::string_view path) const {
   };
   return FileSystem{.size = bytes(about.f_blocks),
                     .free = bytes(about.f_bavail),
-                    .read_only = (about.f_flag & ST_RDONLY) != 0};
+                    .read_only = (about.f_flag & ST_RDONLY) != 0,
+                    .free_for_root = bytes(about.f_bfree),
+                    .files_free = about.f_files == 0
+                                      ? std::nullopt
+                                      : std::optional(static_cast<std::int64_t>(about.f_favail))};
 }
 
 Result<bool> RootTree::in_use(std::string_view path) const {

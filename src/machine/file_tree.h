@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,8 @@ struct FileSystem {
   std::int64_t size = 0;  // bytes; 0: it counts none (tmpfs without a limit, proc)
   std::int64_t free = 0;  // bytes, for an ordinary user
   bool read_only = false;
+  std::int64_t free_for_root = 0;               // bytes; more, where some are kept back for root
+  std::optional<std::int64_t> files_free = {};  // inodes; none: it does not count them
   bool operator==(const FileSystem&) const = default;
 };
 

@@ -150,7 +150,8 @@ Result<FileInfo> MemoryTree::info(std::string_view path) const {
 Result<FileSystem> MemoryTree::file_system(std::string_view path) const {
   const auto found = file_systems_.find(resolved(path, true));
   if (found == file_systems_.end()) return std::unexpected(errno_error("statvfs", path, ENOENT));
-  return FileSystem{found->second.size, found->second.free, found->second.read_only};
+  const auto& [size, free, read_only, free_for_root, files_free] = found->second;
+  return FileSystem{size, free, read_only, free_for_root, files_free};
 }
 
 Result<bool> MemoryTree::in_use(std::string_view path) const {

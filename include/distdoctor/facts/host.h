@@ -25,11 +25,12 @@ constexpr bool is_the_jobs_context(Context context) {
 }
 
 struct Identity {
-  std::string hostname = {};   // uname(2) nodename
-  std::string boot_id = {};    // NCCL hashes it with hostname: who is on my node
-  std::string kernel = {};     // release
-  std::string os = {};         // PRETTY_NAME of os-release
-  std::string container = {};  // docker, podman, lxc, kubernetes, apptainer, enroot, or empty
+  std::string hostname = {};  // uname(2) nodename
+  std::string boot_id = {};   // NCCL hashes it with hostname: who is on my node
+  std::string kernel = {};    // release
+  std::string os = {};        // PRETTY_NAME of os-release
+  // docker, podman, lxc, kubernetes, apptainer, enroot, charliecloud, or empty
+  std::string container = {};
   std::string user = {};
   int uid = 0;
   bool operator==(const Identity&) const = default;

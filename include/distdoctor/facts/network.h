@@ -46,6 +46,45 @@ struct LinkAddress {
   bool operator==(const LinkAddress&) const = default;
 };
 
+struct BondMember {
+  std::string name = {};
+  bool up = false;                     // its MII or ARP monitor says so
+  std::optional<int> speed_mbps = {};  // none: unknown
+  int failures = 0;                    // of its link, since it joined
+  int aggregator = 0;                  // of 802.3ad; 0: none
+  bool operator==(const BondMember&) const = default;
+};
+
+// Documentation/networking/bonding.rst, as /proc/net/bonding/NAME tells it.
+struct Bond {
+  // "balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb",
+  // "balance-alb"; the kernel's own words for one that we do not know
+  std::string mode = {};
+  std::string hash_policy = {};  // "layer2", "layer3+4"; empty: this mode has none
+  std::string active = {};       // of active-backup, tlb and alb: the member in use; empty: none
+  int aggregator = 0;            // the active one of 802.3ad; 0: none, or not shown to us
+  std::vector<BondMember> members = {};
+  bool operator==(const Bond&) const = default;
+};
+
+struct DscpPriority {
+  int dscp = 0;      // 0 to 63
+  int priority = 0;  // 0 to 7
+  bool operator==(const DscpPriority&) const = default;
+};
+
+// What a RoCE port does with priorities: DCB (IEEE 802.1Qaz, include/uapi/linux/dcbnl.h) and the
+// `qos` and `ecn` folders that mlx5 of MLNX_OFED adds to the link in sysfs.
+struct LinkQos {
+  std::string trust = {};                  // "dscp", "pcp": what sets the priority; empty: not told
+  std::vector<DscpPriority> by_dscp = {};  // rows of the APP table; others are the driver's default
+  // Bit n stands for priority n, 0 to 7. None: not told.
+  std::optional<int> pause = {};      // priority flow control is on
+  std::optional<int> ecn_tells = {};  // as notification point: tells senders of marked packets
+  std::optional<int> ecn_slows = {};  // as reaction point: slows down when told
+  bool operator==(const LinkQos&) const = default;
+};
+
 struct Link {
   std::string name;
   int index = 0;
@@ -60,7 +99,9 @@ struct Link {
   std::string master = {};  // the bridge or bond that it belongs to
   std::vector<std::string> altnames = {};
   std::vector<LinkAddress> addresses = {};  // the kernel's order
-  std::string rdma_device = {};  // the RDMA device whose netdev this is (sysfs), or empty
+  std::string rdma_device = {};     // the RDMA device whose netdev this is (sysfs), or empty
+  std::optional<Bond> bond = {};    // of a bond, where it could be read
+  std::optional<LinkQos> qos = {};  // of a port with an RDMA device, where it tells any
   bool operator==(const Link&) const = default;
 };
 
@@ -143,6 +184,35 @@ void fields(V& v, T& x) {
   v("tentative", x.tentative);
   v("dad_failed", x.dad_failed);
 }
+template <class V, Is<BondMember> T>
+void fields(V& v, T& x) {
+  v("name", x.name);
+  v("up", x.up);
+  v("speed_mbps", x.speed_mbps);
+  v("failures", x.failures);
+  v("aggregator", x.aggregator);
+}
+template <class V, Is<Bond> T>
+void fields(V& v, T& x) {
+  v("mode", x.mode);
+  v("hash_policy", x.hash_policy);
+  v("active", x.active);
+  v("aggregator", x.aggregator);
+  v("members", x.members);
+}
+template <class V, Is<DscpPriority> T>
+void fields(V& v, T& x) {
+  v("dscp", x.dscp);
+  v("priority", x.priority);
+}
+template <class V, Is<LinkQos> T>
+void fields(V& v, T& x) {
+  v("trust", x.trust);
+  v("by_dscp", x.by_dscp);
+  v("pause", x.pause);
+  v("ecn_tells", x.ecn_tells);
+  v("ecn_slows", x.ecn_slows);
+}
 template <class V, Is<Link> T>
 void fields(V& v, T& x) {
   v("name", x.name);
@@ -159,6 +229,8 @@ void fields(V& v, T& x) {
   v("altnames", x.altnames);
   v("addresses", x.addresses);
   v("rdma_device", x.rdma_device);
+  v("bond", x.bond);
+  v("qos", x.qos);
 }
 template <class V, Is<Route> T>
 void fields(V& v, T& x) {

@@ -77,6 +77,15 @@ struct Loss {
   bool operator==(const Loss&) const = default;
 };
 
+// What plain TCP carries over a path, nothing else of ours being under way. Measured on request
+// only: it fills the wire for about a second.
+struct WireSpeed {
+  int streams = 1;
+  double gb_per_s = 0;  // 10^9 bytes of payload, as the other end acknowledged them
+  double seconds = 0;   // over which that was counted
+  bool operator==(const WireSpeed&) const = default;
+};
+
 struct Path {  // from one address to one address
   Purpose purpose = Purpose::nccl_data;
   Address source;
@@ -85,6 +94,7 @@ struct Path {  // from one address to one address
   Observed<double> rtt_ms = {};  // median TCP round trip of the probe's own bytes
   Observed<PathMtu> mtu = {};
   Observed<Loss> loss = {};
+  Observed<std::vector<WireSpeed>> wire = {};  // by number of streams
   bool operator==(const Path&) const = default;
 };
 
@@ -147,6 +157,12 @@ void fields(V& v, T& x) {
   v("repeated_sent", x.repeated_sent);
   v("repeated_received", x.repeated_received);
 }
+template <class V, Is<WireSpeed> T>
+void fields(V& v, T& x) {
+  v("streams", x.streams);
+  v("gb_per_s", x.gb_per_s);
+  v("seconds", x.seconds);
+}
 template <class V, Is<Path> T>
 void fields(V& v, T& x) {
   v("purpose", x.purpose);
@@ -156,6 +172,7 @@ void fields(V& v, T& x) {
   v("rtt_ms", x.rtt_ms);
   v("mtu", x.mtu);
   v("loss", x.loss);
+  v("wire", x.wire);
 }
 template <class V, Is<PairFacts> T>
 void fields(V& v, T& x) {

@@ -27,6 +27,9 @@ struct PciDevice {
   // Of a bridge: its ACS control redirects peer-to-peer traffic upwards (PCIe base specification,
   // P2P Request/Completion Redirect). None: no such capability, or only root may read it.
   std::optional<bool> acs_redirects = {};
+  // Of a network card: it may send relaxed-ordering packets (Device Control, bit 4). None: as
+  // above.
+  std::optional<bool> relaxed_ordering = {};
   std::optional<int> iommu_group = {};
   bool operator==(const PciDevice&) const = default;
 };
@@ -53,6 +56,7 @@ void fields(V& v, T& x) {
   v("speed_gts", x.speed_gts);
   v("max_speed_gts", x.max_speed_gts);
   v("acs_redirects", x.acs_redirects);
+  v("relaxed_ordering", x.relaxed_ordering);
   v("iommu_group", x.iommu_group);
 }
 template <class V, Is<Pci> T>

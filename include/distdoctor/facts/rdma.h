@@ -43,6 +43,8 @@ struct RdmaPort {
   int sm_lid = 0;                        // 0: no subnet manager is known
   std::vector<Gid> gids = {};
   std::vector<Pkey> pkeys = {};
+  std::optional<int> traffic_class =
+      {};  // 0 to 255, forced on all of RoCE's packets; none: it is not
   // Error counters only (link_downed, symbol_error, out_of_sequence, ...), by sysfs name.
   std::map<std::string, std::int64_t> counters = {};
   bool operator==(const RdmaPort&) const = default;
@@ -96,6 +98,7 @@ void fields(V& v, T& x) {
   v("sm_lid", x.sm_lid);
   v("gids", x.gids);
   v("pkeys", x.pkeys);
+  v("traffic_class", x.traffic_class);
   v("counters", x.counters);
 }
 template <class V, Is<RdmaDevice> T>
