@@ -1,6 +1,8 @@
 #include <distdoctor/exit_code.h>
 #include <distdoctor/views.h>
 
+#include "capture/anonymous.h"
+#include "capture/capture.h"
 #include "cli/commands.h"
 #include "cli/files.h"
 #include "cli/session.h"
@@ -10,13 +12,21 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 namespace distdoctor::cli {
 
 namespace {
 
+Result<std::string> recorded(const Options& options) {
+  DD_TRY(auto text, fleet::record_here(options.by));
+  if (options.anonymous.empty()) return text;
+  DD_TRY(auto captured, capture::read(text, "this machine"));
+  return capture::write(capture::anonymous(std::move(captured), options.anonymous));
+}
+
 int capture_here(const Options& options) {
-  const auto text = fleet::record_here(options.by);
+  const auto text = recorded(options);
   if (!text) return complain(text.error());
   const auto written = write_file(options.capture, *text, write_by(options));
   return written ? kExitHealthy : complain(written.error());

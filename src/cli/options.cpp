@@ -144,9 +144,14 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
   add_job_options(*facts, raw, options);
   CLI::Option* root = facts->add_option("--root", options.root, "Read a captured machine instead");
   root->type_name("FILE|DIR");
-  facts->add_option("--capture", options.capture, "Capture this machine, for --root elsewhere")
-      ->type_name("FILE")
-      ->excludes(root);
+  CLI::Option* capture =
+      facts->add_option("--capture", options.capture, "Capture this machine, for --root elsewhere");
+  capture->type_name("FILE")->excludes(root);
+  facts
+      ->add_option("--anonymous", options.anonymous,
+                   "With other names and addresses in it, the same for the same word of yours")
+      ->type_name("WORD")
+      ->needs(capture);
   facts->add_option("-o,--output", options.output, "Write there")->type_name("FILE");
   CLI::App* env =
       app.add_subcommand("env", "Print exports that make the choice of interfaces right");
