@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <vector>
 
 namespace distdoctor::capture {
 namespace {
@@ -57,41 +60,59 @@ std::uint64_t siphash(std::uint64_t key0, std::uint64_t key1, std::string_view t
   return state.v[0] ^ state.v[1] ^ state.v[2] ^ state.v[3];
 }
 
+// What is recognised by its first `length` bits keeps its first `kept` ones.
 struct Kept {
-  std::array<std::uint8_t, 2> prefix;
-  int length;  // bits by which it is recognised
-  int kept;    // bits that stay
+  std::string_view prefix;
+  int length;
+  int kept;
 };
 
-constexpr std::array<Kept, 7> kKeptV4 = {{{{10, 0}, 8, 8},
-                                          {{172, 16}, 12, 12},
-                                          {{192, 168}, 16, 16},
-                                          {{169, 254}, 16, 16},
-                                          {{100, 64}, 10, 10},
-                                          {{127, 0}, 8, 32},
-                                          {{224, 0}, 3, 32}}};
+constexpr std::array<Kept, 13> kKept = {{{"10.0.0.0", 8, 8},       // RFC 1918
+                                         {"172.16.0.0", 12, 12},   // RFC 1918
+                                         {"192.168.0.0", 16, 16},  // RFC 1918
+                                         {"169.254.0.0", 16, 16},  // RFC 3927
+                                         {"100.64.0.0", 10, 10},   // RFC 6598
+                                         {"127.0.0.0", 8, 32},
+                                         {"224.0.0.0", 3, 32},  // multicast, and masks of subnets
+                                         {"0.0.0.0", 8, 32},
+                                         {"::", 127, 128},  // none, and loopback
+                                         {"::ffff:0:0", 96, 96},
+                                         {"fe80::", 10, 64},
+                                         {"ff00::", 8, 128},
+                                         {"fc00::", 7, 8}}};
 constexpr int kKeptElse = 8;
-constexpr std::array<Kept, 3> kKeptV6 = {
-    {{{0xfe, 0x80}, 10, 64}, {{0xff, 0x00}, 8, 128}, {{0xfc, 0x00}, 7, 8}}};
 
-template <std::size_t Count>
-int kept_bits(const Address& address, const std::array<Kept, Count>& table) {
-  for (const auto& row : table) {
-    Address prefix{.v6 = address.v6};
-    std::ranges::copy(row.prefix, prefix.bytes.begin());
-    if (address.shares_prefix(prefix, row.length)) return row.kept;
-  }
-  return kKeptElse;
+struct KeptPrefix {
+  Address prefix;
+  int length;
+  int kept;
+};
+
+const std::vector<KeptPrefix>& kept_prefixes() {
+  static const std::vector<KeptPrefix> all = [] {
+    std::vector<KeptPrefix> rows;
+    for (const auto& [text, length, kept] : kKept) {
+      if (const auto prefix = Address::parse(text)) rows.push_back({*prefix, length, kept});
+    }
+    return rows;
+  }();
+  return all;
+}
+
+// Whether the bit at `index` stays. It stays above each special prefix, too, or an address beside
+// one could be moved into it.
+bool stays(const Address& address, int index) {
+  if (index < kKeptElse) return true;
+  return std::ranges::any_of(kept_prefixes(), [&](const KeptPrefix& row) {
+    const bool inside = address.shares_prefix(row.prefix, row.length);
+    const bool above = index < row.length && address.shares_prefix(row.prefix, index);
+    return above || (inside && index < row.kept);
+  });
 }
 
 bool is_mapped(const Address& address) {
   constexpr std::array<std::uint8_t, 12> kPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   return address.v6 && std::equal(kPrefix.begin(), kPrefix.end(), address.bytes.begin());
-}
-
-int kept_bits(const Address& address) {
-  if (address.unspecified() || address.loopback()) return address.bits();
-  return address.v6 ? kept_bits(address, kKeptV6) : kept_bits(address, kKeptV4);
 }
 
 bool bit_of(const Address& address, int index) {
@@ -107,7 +128,6 @@ void flip(Address& address, int index) {
 // The family and the first `length` bits, which is what the next bit hangs on.
 std::string prefix_text(const Address& address, int length) {
   std::string text(1, address.v6 ? '6' : '4');
-  text += static_cast<char>(length);
   for (int i = 0; i < length; ++i) text += bit_of(address, i) ? '1' : '0';
   return text;
 }
@@ -139,8 +159,8 @@ Address Scrambler::address(const Address& original) const {
     return outer;
   }
   Address other = original;
-  for (int i = kept_bits(original); i < original.bits(); ++i) {
-    if ((hash(prefix_text(original, i)) & 1U) != 0) flip(other, i);
+  for (int i = kKeptElse; i < original.bits(); ++i) {
+    if (!stays(original, i) && (hash(prefix_text(original, i)) & 1U) != 0) flip(other, i);
   }
   return other;
 }
@@ -162,18 +182,26 @@ std::string Scrambler::digits(std::string_view original) const {
       other += c;
       continue;
     }
-    const auto random = hash(fmt::format("d{}{}", count, plain)) & 0xfU;
-    const bool kept_bits = hardware && count == 1;
-    const auto old = kDigits.find(plain[count]);
-    other += kDigits[kept_bits ? (random & 0xcU) | (old & 0x3U) : random];
+    const auto change = hash("d" + plain.substr(0, count)) & (hardware && count == 1 ? 0xcU : 0xfU);
+    other += kDigits[kDigits.find(plain[count]) ^ change];
     ++count;
   }
   return other;
 }
 
-std::string Scrambler::name(std::string_view prefix, std::string_view original) const {
-  const auto number = hash(fmt::format("n{}", original)) & 0xffffffffU;
-  return fmt::format("{}{:08x}", prefix, number);
+std::string Scrambler::name(char prefix, std::string_view original) const {
+  return fmt::format("{}{:08x}", prefix, hash(fmt::format("n{}", original)) & 0xffffffffU);
+}
+
+bool Scrambler::is_name(std::string_view text) {
+  return text.size() == 9 && std::string_view("hduw").contains(text.front()) &&
+         std::ranges::all_of(text.substr(1), is_digit);
+}
+
+std::string random_word() {
+  std::array<std::uint64_t, 2> bits{};
+  static_cast<void>(!::getrandom(bits.data(), sizeof bits, 0));
+  return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
 }
 
 }  // namespace distdoctor::capture

@@ -20,9 +20,10 @@ namespace {
 
 Result<std::string> recorded(const Options& options) {
   DD_TRY(auto text, fleet::record_here(options.by));
-  if (options.anonymous.empty()) return text;
+  if (!options.anonymous) return text;
   DD_TRY(auto captured, capture::read(text, "this machine"));
-  return capture::write(capture::anonymous(std::move(captured), options.anonymous));
+  const auto word = options.anonymous->empty() ? capture::random_word() : *options.anonymous;
+  return capture::write(capture::anonymous(std::move(captured), word));
 }
 
 int capture_here(const Options& options) {

@@ -51,6 +51,7 @@ struct Raw {
   std::string layers = {};
   std::string sizes = {};
   std::string stage = "15s";
+  std::optional<std::string> anonymous = {};  // empty: any word will do
   std::vector<std::string> command;  // behind --
 };
 
@@ -148,9 +149,11 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
       facts->add_option("--capture", options.capture, "Capture this machine, for --root elsewhere");
   capture->type_name("FILE")->excludes(root);
   facts
-      ->add_option("--anonymous", options.anonymous,
-                   "With other names and addresses in it, the same for the same word of yours")
-      ->type_name("WORD")
+      ->add_option("--anonymous", raw.anonymous,
+                   "With other names and addresses in it; captures of several nodes fit together "
+                   "where they are given the same secret word")
+      ->type_name("[WORD]")
+      ->expected(0, 1)
       ->needs(capture);
   facts->add_option("-o,--output", options.output, "Write there")->type_name("FILE");
   CLI::App* env =
@@ -295,6 +298,7 @@ Result<void> take_judging(const Raw& raw, Options& options) {
                                                           {"unknown", diagnose::FailOn::unknown}};
   options.exam.selection.fail_on = levels.at(raw.fail_on);
   options.format = raw.format == "json" ? Format::json : Format::text;
+  options.anonymous = raw.anonymous;
   if (!raw.config.empty()) {
     DD_TRY(options.exam.expect, read_policy(raw.config, options.by));
   }

@@ -27,7 +27,7 @@ struct Options {
   std::string root = {};                      // facts --root: a captured machine
   bool classes = false;                       // list --classes
   std::string capture = {};                   // facts --capture: a file for this machine
-  std::string anonymous = {};                 // facts --anonymous: the word for its stand-ins
+  std::optional<std::string> anonymous = {};  // facts --anonymous: the word; empty: any
   std::string node = {};                      // env --node
   Deadline by = Deadline::after({});          // the end of the budget
 };

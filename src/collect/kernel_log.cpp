@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "collect/collectors.h"
+#include "machine/kernel_lines.h"
 
 #include <algorithm>
 #include <array>
@@ -15,36 +16,6 @@ namespace distdoctor::collect {
 namespace {
 
 constexpr std::size_t kMostText = 400;  // bytes of a line
-
-struct Pattern {
-  std::string_view one;
-  std::string_view other = "";  // both stand in the line
-};
-
-// Words of the NVIDIA driver (nv.c, nvlink_linux.c, linux_nvswitch.c), the PCI core (aer.c), mlx5
-// (events.c, en_main.c), the OOM killer (oom_kill.c) and the watchdog of tasks (hung_task.c).
-constexpr std::array kPatterns = {
-    Pattern{"NVRM: Xid"},
-    Pattern{"SXid"},
-    Pattern{"NVRM: ", "fallen off the bus"},
-    Pattern{"NVRM: API mismatch"},
-    Pattern{"NVRM: this kernel module has the version"},
-    Pattern{"NVRM: loading NVIDIA UNIX"},
-    Pattern{"nvidia-nvlink: Nvlink Core is being initialized"},
-    Pattern{"NVRM: ", "RmInitAdapter failed"},
-    Pattern{"PCIe Bus Error: severity="},
-    Pattern{"mlx5_core", "Port module event"},
-    Pattern{"mlx5_core", "Link "},
-    Pattern{"NIC Link is "},
-    Pattern{"Killed process"},
-    Pattern{"oom-kill:"},
-    Pattern{"INFO: task ", "blocked for more than"},
-};
-
-bool fits(const Pattern& pattern, std::string_view text) {
-  return text.find(pattern.one) != std::string_view::npos &&
-         text.find(pattern.other) != std::string_view::npos;
-}
 
 // The text between brackets at the front, which is taken off; none without one.
 std::optional<std::string_view> take_bracket(std::string_view& text) {
@@ -91,12 +62,11 @@ std::optional<KernelLine> parse_kernel_line(std::string_view line) {
 KernelLog parse_kernel_log(std::string_view text, double now_s) {
   const auto lines = split_lines(text);
   KernelLog log{.oldest_s = oldest(lines), .now_s = now_s};
-  std::array<int, kPatterns.size()> kept{};
+  std::array<int, machine::kKernelLineKinds> kept{};
   for (const auto line : lines | std::views::reverse) {
-    const auto* const pattern =
-        std::ranges::find_if(kPatterns, [&](const Pattern& one) { return fits(one, line); });
-    if (pattern == kPatterns.end()) continue;
-    auto& count = kept.at(static_cast<std::size_t>(pattern - kPatterns.begin()));
+    const auto kind = machine::kernel_line_kind(line);
+    if (!kind) continue;
+    auto& count = kept.at(*kind);
     auto parsed = count < kMostOfAKind ? parse_kernel_line(line) : std::nullopt;
     if (!parsed) continue;
     log.lines.push_back(*std::move(parsed));

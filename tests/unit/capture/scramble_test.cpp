@@ -26,9 +26,10 @@ int shared_bits(const Address& a, const Address& b) {
 TEST_CASE("addresses share as many bits as before, and keep their kind") {
   const Scrambler scrambler("river");
   const std::vector<std::string_view> all = {
-      "10.0.0.1",    "10.0.0.2",    "10.0.1.1",    "10.200.3.4", "172.17.0.2",
-      "192.168.7.9", "203.0.113.5", "fd00::1",     "fd00::2:1",  "2001:db8::1",
-      "fe80::1",     "fe80::2",     "169.254.1.1", "100.64.0.9"};
+      "10.0.0.1",    "10.0.0.2",    "10.0.1.1",    "10.200.3.4",  "172.17.0.2", "192.168.7.9",
+      "203.0.113.5", "fd00::1",     "fd00::2:1",   "2001:db8::1", "fe80::1",    "fe80::2",
+      "169.254.1.1", "100.64.0.9",  "172.217.0.1", "172.32.0.1",  "192.0.2.1",  "192.169.0.1",
+      "100.128.0.1", "169.253.9.9", "fec0::1",     "2606::1",     "2606::2"};
   for (const auto a : all) {
     CAPTURE(a);
     const auto other = scrambler.address(addr(a));
@@ -64,9 +65,9 @@ TEST_CASE("an IPv4 address inside of an IPv6 one is the same one") {
 TEST_CASE("the word decides") {
   CHECK(Scrambler("a").address(addr("10.1.2.3")) == Scrambler("a").address(addr("10.1.2.3")));
   CHECK(Scrambler("a").address(addr("10.1.2.3")) != Scrambler("b").address(addr("10.1.2.3")));
-  CHECK(Scrambler("a").name("h", "node0") == Scrambler("a").name("h", "node0"));
-  CHECK(Scrambler("a").name("h", "node0") != Scrambler("a").name("h", "node1"));
-  CHECK(Scrambler("a").name("h", "node0") != Scrambler("b").name("h", "node0"));
+  CHECK(Scrambler("a").name('h', "node0") == Scrambler("a").name('h', "node0"));
+  CHECK(Scrambler("a").name('h', "node0") != Scrambler("a").name('h', "node1"));
+  CHECK(Scrambler("a").name('h', "node0") != Scrambler("b").name('h', "node0"));
 }
 
 TEST_CASE("hardware addresses keep their two low bits, whatever the letters' case") {
@@ -76,4 +77,24 @@ TEST_CASE("hardware addresses keep their two low bits, whatever the letters' cas
   CHECK(other != "02:42:ac:11:00:02");
   CHECK((std::stoi(other.substr(0, 2), nullptr, 16) & 3) == 2);
   CHECK(scrambler.digits("02:42:AC:11:00:02") == other);
+}
+
+TEST_CASE("what lies beside a private range is not moved into it") {
+  for (const char* word : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+    const Scrambler scrambler(word);
+    for (const char* text : {"172.32.0.1", "172.15.0.1", "172.217.4.4"}) {
+      CAPTURE(text);
+      CHECK_FALSE(scrambler.address(addr(text)).shares_prefix(addr("172.16.0.0"), 12));
+    }
+    CHECK_FALSE(scrambler.address(addr("192.0.2.1")).shares_prefix(addr("192.168.0.0"), 16));
+  }
+}
+
+TEST_CASE("digits that begin alike begin alike afterwards, and no two become one") {
+  const Scrambler scrambler("river");
+  const auto whole = scrambler.digits("9f2c1a77-5b6c-4a0e-9d7e-0123456789ab");
+  CHECK(whole.starts_with(scrambler.digits("9f2c1a77")));
+  CHECK(scrambler.digits("b8:ce:f6:12:34:56").substr(0, 16) ==
+        scrambler.digits("b8:ce:f6:12:34:57").substr(0, 16));
+  CHECK(scrambler.digits("b8:ce:f6:12:34:56") != scrambler.digits("b8:ce:f6:12:34:57"));
 }
