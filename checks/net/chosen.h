@@ -8,6 +8,8 @@
 #include <distdoctor/said.h>
 #include <distdoctor/views.h>
 
+#include "use.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,11 +22,6 @@
 #include <vector>
 
 namespace distdoctor::checks {
-
-// A finding about one library only is a notice where the job may do without it.
-inline Severity capped_by_use(Severity severity, Use use) {
-  return use == Use::yes ? severity : std::min(severity, Severity::notice);
-}
 
 inline bool same_address(const Address& a, const Address& b) {  // the zone is each node's own
   return a.v6 == b.v6 && a.bytes == b.bytes;

@@ -75,6 +75,7 @@ Evidence why_chosen(const Accused& row) {
 
 void report(const Case& c, Finding finding, const std::vector<Accused>& all, Judge& judge) {
   finding.severity = capped_by_use(Severity::blocker, c.cluster.job.gloo);
+  finding.summary += hangs_on_use(c.cluster.job.gloo, "Gloo", "gloo");
   for (const Accused& row : all) {
     finding.subjects.nodes.push_back(row.node->host);
     finding.evidence.push_back({.node = row.seen_by->host,

@@ -9,6 +9,7 @@
 #include <distdoctor/untested.h>
 
 #include "gloo_way.h"
+#include "use.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -327,9 +328,8 @@ inline void conclude(const Case& c, const LaneReadings& rows, Finding finding, J
       std::ranges::all_of(purposes, [](Purpose purpose) { return purpose == Purpose::gloo; });
   const bool open = job.nccl == Use::maybe || job.gloo == Use::maybe;
   if (finding.severity == Severity::notice && open && !purposes.empty()) {
-    const std::string_view library = only_gloo ? "Gloo" : "NCCL";
-    finding.summary += fmt::format("; a blocker if the job uses {} (say --backend {})", library,
-                                   only_gloo ? "gloo" : "nccl");
+    finding.summary += only_gloo ? hangs_on_use(Use::maybe, "Gloo", "gloo")
+                                 : hangs_on_use(Use::maybe, "NCCL", "nccl");
   }
   judge.report(std::move(finding));
 }

@@ -80,11 +80,31 @@ Opinion opinion_of(const Scene& scene, const NodeFacts& node, const Prediction& 
 
 // --- findings ---
 
+struct Accused {
+  const NodeFacts* node;
+  const Prediction* prediction;
+  Opinion opinion;
+};
+
+// The link that has this as an alternative name (`ip link property`), which getifaddrs(3) and so
+// NCCL do not know.
+const Link* link_also_called(const NodeFacts& node, std::string_view name) {
+  if (!node.links.known()) return nullptr;
+  const auto found = std::ranges::find_if(*node.links, [&](const Link& link) {
+    return std::ranges::find(link.altnames, name) != link.altnames.end();
+  });
+  return found == node.links->end() ? nullptr : &*found;
+}
+
 // What in a value keeps it from matching (NCCL trims nothing, knows no globs and no addresses).
-std::string hint(const Prediction& prediction) {
-  const Setting* setting = find_setting(prediction, kVariable);
+std::string hint(const Accused& row) {
+  const Setting* setting = find_setting(*row.prediction, kVariable);
   if (setting == nullptr) return "";
   const std::string& value = setting->value;
+  if (const Link* link =
+          link_also_called(*row.node, value.substr(value.starts_with('=') ? 1 : 0))) {
+    return fmt::format(", which is an alternative name of {} that NCCL does not know,", link->name);
+  }
   if (value.find('\r') != std::string::npos) return ", which ends in a carriage return";
   if (value.find_first_of(" \t") != std::string::npos) return ", in which blanks count";
   if (value.find_first_of("\"'") != std::string::npos) return ", in which quotes count";
@@ -97,12 +117,6 @@ std::string hint(const Prediction& prediction) {
   if (Address::parse(value)) return ", which takes names and no addresses";
   return "";
 }
-
-struct Accused {
-  const NodeFacts* node;
-  const Prediction* prediction;
-  Opinion opinion;
-};
 
 std::string hosts_of(const std::vector<Accused>& all) {
   std::vector<std::string> hosts;
@@ -139,8 +153,7 @@ std::string summary_of(Flaw flaw, const std::vector<Accused>& all) {
   const std::string hosts = hosts_of(all);
   switch (flaw) {
     case Flaw::no_match:
-      return fmt::format("{}{} NCCL finds no interface on {}", cause_of(first),
-                         hint(*first.prediction), hosts);
+      return fmt::format("{}{} NCCL finds no interface on {}", cause_of(first), hint(first), hosts);
     case Flaw::loopback:
       return fmt::format("{} NCCL takes loopback on {}: ranks on other nodes cannot connect to it",
                          cause_of(first), hosts);
@@ -180,6 +193,7 @@ void report(const Case& c, Flaw flaw, bool sure, const std::vector<Accused>& all
                   .certainty = sure ? Certainty::proved : Certainty::possible,
                   .symptom = flaw == Flaw::no_match ? Symptom::crash : Symptom::hang,
                   .summary = summary_of(flaw, all)};
+  if (sure) finding.summary += hangs_on_use(c.cluster.job.nccl, "NCCL", "nccl");
   if (!sure) finding.summary += "; true of some NCCL versions, and this job's is not known";
   for (const Accused& row : all) {
     finding.subjects.nodes.push_back(row.node->host);

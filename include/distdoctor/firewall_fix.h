@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,65 +23,109 @@ namespace distdoctor {
 
 namespace firewall_fix_detail {
 
+// Addresses of one family.
+using Peers = std::vector<Address>;
+
+inline std::string joined(const Peers& peers, const char* between) {
+  std::string text;
+  for (Address peer : peers) {
+    peer.zone.clear();
+    text += (text.empty() ? "" : between) + peer.text();
+  }
+  return text;
+}
+
+// For tools that take one address at a time: `body` has it as $p.
+inline std::string for_each_peer(const Peers& peers, const std::string& body) {
+  return "for p in " + joined(peers, " ") + "; do\n" + body + "done\n";
+}
+
 // firewalld filters what comes in; an interface that no zone names is in the default zone.
-inline std::string through_firewalld(bool v6, PortRange ports, std::string_view interface) {
+inline std::string through_firewalld(const Peers& peers,
+                                     PortRange ports,
+                                     std::string_view interface) {
   std::string text;
   std::string zone;
   if (!interface.empty()) {
     zone = "--zone=\"$zone\" ";
-    text = "    zone=$(firewall-cmd --get-zone-of-interface=" + shell_quote(interface) +
+    text = "zone=$(firewall-cmd --get-zone-of-interface=" + shell_quote(interface) +
            " 2>/dev/null || firewall-cmd --get-default-zone)\n";
   }
-  return text + "    firewall-cmd " + zone +
-         "--add-rich-rule=\"rule family=" + (v6 ? "ipv6" : "ipv4") +
-         " source address=$p port port=" + ports.text() + " protocol=tcp accept\"\n";
+  return text + for_each_peer(peers, "  firewall-cmd " + zone + "--add-rich-rule=\"rule family=" +
+                                         (peers.front().v6 ? "ipv6" : "ipv4") +
+                                         " source address=$p port port=" + ports.text() +
+                                         " protocol=tcp accept\"\n");
 }
 
-inline std::string through_ufw(Way way, PortRange ports) {
-  return "    ufw prepend allow " +
-         std::string(way == Way::in ? "proto tcp from $p to any" : "out proto tcp to $p") +
-         " port " + ports.text(':') + "\n";
+inline std::string through_ufw(Way way, const Peers& peers, PortRange ports) {
+  const char* const whom = way == Way::in ? "proto tcp from $p to any" : "out proto tcp to $p";
+  return for_each_peer(
+      peers, std::string("  ufw prepend allow ") + whom + " port " + ports.text(':') + "\n");
+}
+
+// What both iptables and nft take at once: all addresses.
+inline std::string iptables_match(Way way, const Peers& peers, PortRange ports) {
+  return (way == Way::in ? " -s " : " -d ") + joined(peers, ",") + " -p tcp --dport " +
+         ports.text(':') + " -j ACCEPT";
+}
+inline std::string nft_match(Way way, const Peers& peers, PortRange ports) {
+  const std::string all = joined(peers, ", ");
+  return (peers.front().v6 ? " ip6" : " ip") + std::string(way == Way::in ? " saddr " : " daddr ") +
+         (peers.size() == 1 ? all : "{ " + all + " }") + " tcp dport " + ports.text() + " accept";
 }
 
 // The chain that iptables made is left to iptables, be it the legacy one that nft does not see.
-inline std::string through_iptables(Way way, bool v6, PortRange ports) {
-  const std::string command = v6 ? "ip6tables" : "iptables";
+inline std::string through_iptables(Way way, const Peers& peers, PortRange ports) {
+  const std::string command = peers.front().v6 ? "ip6tables" : "iptables";
   const std::string chain = way == Way::in ? "INPUT" : "OUTPUT";
-  return "    if " + command + " -S " + chain + " 2>/dev/null | grep -qv -- '-P " + chain +
-         " ACCEPT'; then\n      " + command + " -I " + chain + (way == Way::in ? " -s" : " -d") +
-         " $p -p tcp --dport " + ports.text(':') + " -j ACCEPT\n    fi\n";
+  return "if " + command + " -S " + chain + " 2>/dev/null | grep -qv -- '-P " + chain +
+         " ACCEPT'; then\n  " + command + " -I " + chain + iptables_match(way, peers, ports) +
+         "\nfi\n";
 }
 
 // `accept` ends one base chain only, so that each of the hook that may end a packet gets the rule.
-inline std::string through_nft(Way way, bool v6, PortRange ports) {
-  const std::string family = v6 ? "ip6" : "ip";
+inline std::string through_nft(Way way, const Peers& peers, PortRange ports) {
+  const std::string family = peers.front().v6 ? "ip6" : "ip";
   const std::string iptables = family + " filter " + (way == Way::in ? "INPUT" : "OUTPUT");
-  return "    nft list chains 2>/dev/null |\n"
-         "      awk '/^table/ {t = $2 \" \" $3} /chain/ {c = t \" \" $2}\n"
-         "        /hook " +
+  return "nft list chains 2>/dev/null |\n"
+         "  awk '/^table/ {t = $2 \" \" $3} /chain/ {c = t \" \" $2}\n"
+         "    /hook " +
          std::string(way == Way::in ? "input" : "output") + "/ && c ~ /^(inet|" + family +
          ") / && c != \"" + iptables +
          "\" {print c}' |\n"
-         "      while read -r f t c; do\n"
-         "        nft list chain $f $t $c | grep -Eq 'drop|reject|jump|goto|map|queue' || "
-         "continue\n"
-         "        nft insert rule $f $t $c " +
-         family + (way == Way::in ? " saddr" : " daddr") + " $p tcp dport " + ports.text() +
-         " accept\n"
-         "      done\n";
+         "  while read -r f t c; do\n"
+         "    nft list chain $f $t $c | grep -Eq 'drop|reject|jump|goto|map|queue' || continue\n"
+         "    nft insert rule $f $t $c" +
+         nft_match(way, peers, ports) +
+         "\n"
+         "  done\n";
+}
+
+inline std::string indented(const std::string& lines) {
+  std::string text;
+  bool begins = true;
+  for (const char c : lines) {
+    if (begins) text += "  ";
+    text += c;
+    begins = c == '\n';
+  }
+  return text;
 }
 
 // One step a line, so that whoever pastes it as root can read it first.
-inline std::string command(
-    Way way, bool v6, const std::string& peers, PortRange ports, std::string_view interface) {
-  std::string text = "for p in" + peers + "; do\n  if ";
+inline std::string command(Way way,
+                           const Peers& peers,
+                           PortRange ports,
+                           std::string_view interface) {
+  std::string text = "if ";
   if (way == Way::in) {
     text += "firewall-cmd -q --state 2>/dev/null; then\n" +
-            through_firewalld(v6, ports, interface) + "  elif ";
+            indented(through_firewalld(peers, ports, interface)) + "elif ";
   }
   return text + "ufw status 2>/dev/null | grep -q '^Status: active'; then\n" +
-         through_ufw(way, ports) + "  else\n" + through_iptables(way, v6, ports) +
-         through_nft(way, v6, ports) + "  fi\ndone";
+         indented(through_ufw(way, peers, ports)) + "else\n" +
+         indented(through_iptables(way, peers, ports)) + indented(through_nft(way, peers, ports)) +
+         "fi";
 }
 
 }  // namespace firewall_fix_detail
@@ -98,17 +143,13 @@ struct Opening {
 inline std::vector<Fix> open_port_fix(const Opening& opening) {
   std::vector<Fix> fixes;
   for (const bool v6 : {false, true}) {
-    std::string peers;
-    for (const Address& peer : opening.peers) {
-      if (peer.v6 != v6) continue;
-      Address bare = peer;
-      bare.zone.clear();
-      peers += " " + bare.text();
-    }
+    firewall_fix_detail::Peers peers;
+    std::ranges::copy_if(opening.peers, std::back_inserter(peers),
+                         [v6](const Address& peer) { return peer.v6 == v6; });
     if (peers.empty()) continue;
     fixes.push_back({.node = opening.node,
                      .kind = Fix::Kind::shell,
-                     .command = firewall_fix_detail::command(opening.way, v6, peers, opening.ports,
+                     .command = firewall_fix_detail::command(opening.way, peers, opening.ports,
                                                              opening.interface),
                      .text = "as root; through firewalld or ufw where one is active, else one rule "
                              "at the top of each chain that may drop; make it permanent in the way "
@@ -153,43 +194,27 @@ inline Owner owner_of(const Firewall& firewall, Way way, const FilterStop& stop)
   return stop.tool == FilterTool::nft ? Owner::nft : Owner::iptables;
 }
 
-inline std::string joined(const std::vector<Address>& peers, const char* between) {
-  std::string text;
-  for (Address peer : peers) {
-    peer.zone.clear();
-    text += (text.empty() ? "" : between) + peer.text();
-  }
-  return text;
-}
-
 inline std::string nft_before(const FilterStop& stop,
                               Way way,
-                              const std::vector<Address>& peers,
+                              const Peers& peers,
                               PortRange ports) {
   const std::string chain =
       stop.family + " " + shell_quote(stop.table) + " " + shell_quote(stop.chain);
-  const std::string all = joined(peers, ", ");
   return (stop.before == 0
               ? "nft add rule " + chain
               : "nft insert rule " + chain + " position " + std::to_string(stop.before)) +
-         (peers.front().v6 ? " ip6" : " ip") + (way == Way::in ? " saddr " : " daddr ") +
-         (peers.size() == 1 ? all : "{ " + all + " }") + " tcp dport " + ports.text() + " accept";
+         nft_match(way, peers, ports);
 }
 
 inline std::string iptables_before(const FilterStop& stop,
                                    Way way,
-                                   const std::vector<Address>& peers,
+                                   const Peers& peers,
                                    PortRange ports) {
   const std::string table = stop.table == "filter" ? "" : " -t " + shell_quote(stop.table);
   const std::string chain = shell_quote(stop.chain);
   return tool_of(stop) + table +
          (stop.before == 0 ? " -A " + chain : " -I " + chain + " " + std::to_string(stop.before)) +
-         (way == Way::in ? " -s " : " -d ") + joined(peers, ",") + " -p tcp --dport " +
-         ports.text(':') + " -j ACCEPT";
-}
-
-inline std::string for_each_peer(const std::vector<Address>& peers, const std::string& body) {
-  return "for p in " + joined(peers, " ") + "; do\n" + body + "done";
+         iptables_match(way, peers, ports);
 }
 
 inline const char* to_keep(Owner owner) {
@@ -212,7 +237,7 @@ inline const char* to_keep(Owner owner) {
 struct Block {
   Owner owner;
   FilterStop stop;
-  std::vector<Address> peers;
+  Peers peers;
 };
 
 inline bool joins(const Block& block, Owner owner, const Closed& closed) {
@@ -248,18 +273,21 @@ inline std::vector<Block> blocks_of(const Firewall& firewall,
 }
 
 inline std::string command_for(const Block& block, const Opening& opening) {
-  const bool v6 = block.peers.front().v6;
+  std::string text;
   switch (block.owner) {
-    case Owner::firewalld:
-      return for_each_peer(block.peers, through_firewalld(v6, opening.ports, opening.interface));
-    case Owner::ufw:
-      return for_each_peer(block.peers, through_ufw(opening.way, opening.ports));
     case Owner::iptables:
       return iptables_before(block.stop, opening.way, block.peers, opening.ports);
     case Owner::nft:
+      return nft_before(block.stop, opening.way, block.peers, opening.ports);
+    case Owner::firewalld:
+      text = through_firewalld(block.peers, opening.ports, opening.interface);
+      break;
+    case Owner::ufw:
+      text = through_ufw(opening.way, block.peers, opening.ports);
       break;
   }
-  return nft_before(block.stop, opening.way, block.peers, opening.ports);
+  text.pop_back();  // the last line's end
+  return text;
 }
 
 inline std::string text_for(const Block& block) {

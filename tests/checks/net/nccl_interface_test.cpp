@@ -201,9 +201,15 @@ const std::vector<CheckCase> cases = {
      {as(notice,
          proved,
          fault("net-nccl-ifname-loopback",
-               "takes loopback on node1",
+               "cannot connect to it; a blocker if the job uses NCCL (say --backend nccl)",
                {"node1"},
                {row(1, "127.0.0.1 of lo", "ip -br addr"), set_to(1, "=eth1")}))}},
+    {"an alternative name of a link",
+     [](World& w) {
+       nothing_on_node2(w, "=enp1s0");
+       w.change_link(2, "eth1", [](Link& link) { link.altnames = {"enp1s0"}; });
+     },
+     {nothing("=enp1s0", ", which is an alternative name of eth1 that NCCL does not know,")}},
     {"near miss: a job without NCCL",
      [](World& w) {
        use_gloo(w);
