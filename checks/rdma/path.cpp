@@ -104,7 +104,7 @@ void report_filter(const Case& c, const Broken& broken, const Filtered& at, Judg
       at.end.node->host, kRoceV2, text_of(at.stop), what, broken.way());
   finding.evidence.push_back(
       evidence_of(at.end.node->host, at.stop, fmt::format("UDP {} of the peers", kRoceV2)));
-  finding.fix = {let_through(at)};
+  finding.fix = let_through(at);
   judge.report(std::move(finding));
 }
 

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <distdoctor/filters.h>
+#include <distdoctor/firewall_fix.h>
 
 #include "rdma_paths.h"
 
 #include <optional>
-#include <string>
+#include <vector>
 
 namespace distdoctor::checks::rdma {
 
@@ -51,33 +52,14 @@ inline std::optional<Filtered> filtered_between(const PathEnd& sender, const Pat
   return at ? at : filtered_at(sender, receiver);
 }
 
-// Before the rule that decides; after all of them where that is the policy.
-inline std::string nft_rule(const Filtered& at) {
-  const FilterStop& stop = at.stop;
-  const std::string chain =
-      stop.family + " " + shell_quote(stop.table) + " " + shell_quote(stop.chain);
-  const std::string where = stop.before == 0
-                                ? "add rule " + chain
-                                : fmt::format("insert rule {} position {}", chain, stop.before);
-  return fmt::format("nft {} {} {} {} udp dport {} accept", where, at.peer.v6 ? "ip6" : "ip",
-                     at.way == Way::in ? "saddr" : "daddr", at.peer.text(), kRoceV2);
-}
-
-inline std::string iptables_rule(const Filtered& at) {
-  const FilterStop& stop = at.stop;
-  const std::string table = stop.table == "filter" ? "" : " -t " + shell_quote(stop.table);
-  const std::string chain = shell_quote(stop.chain);
-  const std::string where =
-      stop.before == 0 ? "-A " + chain : fmt::format("-I {} {}", chain, stop.before);
-  return fmt::format("{}{} {} {} {} -p udp --dport {} -j ACCEPT", tool_of(stop), table, where,
-                     at.way == Way::in ? "-s" : "-d", at.peer.text(), kRoceV2);
-}
-
-inline Fix let_through(const Filtered& at) {
-  return {.node = at.end.node->host,
-          .kind = Fix::Kind::shell,
-          .command = at.stop.tool == FilterTool::nft ? nft_rule(at) : iptables_rule(at),
-          .text = "as root; write it into what these rules come from, too"};
+inline std::vector<Fix> let_through(const Filtered& at) {
+  const Opening opening{.node = at.end.node->host,
+                        .peers = {at.peer},
+                        .ports = {kRoceV2, kRoceV2},
+                        .interface = netdev_of(at.end),
+                        .way = at.way,
+                        .udp = true};
+  return open_before_fix(opening, *at.end.node->firewall, {{at.peer, at.stop}});
 }
 
 }  // namespace distdoctor::checks::rdma

@@ -12,7 +12,7 @@
 
 namespace distdoctor {
 
-struct PortRange {  // TCP, both ends included
+struct PortRange {  // both ends included
   std::uint16_t first;
   std::uint16_t last;
   bool operator==(const PortRange&) const = default;

@@ -26,6 +26,11 @@ namespace firewall_fix_detail {
 // Addresses of one family.
 using Peers = std::vector<Address>;
 
+struct Ports {
+  PortRange range;
+  std::string_view protocol;  // as all the tools call it
+};
+
 inline std::string joined(const Peers& peers, const char* between) {
   std::string text;
   for (Address peer : peers) {
@@ -41,9 +46,7 @@ inline std::string for_each_peer(const Peers& peers, const std::string& body) {
 }
 
 // firewalld filters what comes in; an interface that no zone names is in the default zone.
-inline std::string through_firewalld(const Peers& peers,
-                                     PortRange ports,
-                                     std::string_view interface) {
+inline std::string through_firewalld(const Peers& peers, Ports ports, std::string_view interface) {
   std::string text;
   std::string zone;
   if (!interface.empty()) {
@@ -51,31 +54,35 @@ inline std::string through_firewalld(const Peers& peers,
     text = "zone=$(firewall-cmd --get-zone-of-interface=" + shell_quote(interface) +
            " 2>/dev/null || firewall-cmd --get-default-zone)\n";
   }
-  return text + for_each_peer(peers, "  firewall-cmd " + zone + "--add-rich-rule=\"rule family=" +
-                                         (peers.front().v6 ? "ipv6" : "ipv4") +
-                                         " source address=$p port port=" + ports.text() +
-                                         " protocol=tcp accept\"\n");
+  return text +
+         for_each_peer(peers, "  firewall-cmd " + zone + "--add-rich-rule=\"rule family=" +
+                                  (peers.front().v6 ? "ipv6" : "ipv4") +
+                                  " source address=$p port port=" + ports.range.text() +
+                                  " protocol=" + std::string(ports.protocol) + " accept\"\n");
 }
 
-inline std::string through_ufw(Way way, const Peers& peers, PortRange ports) {
-  const char* const whom = way == Way::in ? "proto tcp from $p to any" : "out proto tcp to $p";
-  return for_each_peer(
-      peers, std::string("  ufw prepend allow ") + whom + " port " + ports.text(':') + "\n");
+inline std::string through_ufw(Way way, const Peers& peers, Ports ports) {
+  const std::string protocol = "proto " + std::string(ports.protocol);
+  const std::string whom =
+      way == Way::in ? protocol + " from $p to any" : "out " + protocol + " to $p";
+  return for_each_peer(peers,
+                       "  ufw prepend allow " + whom + " port " + ports.range.text(':') + "\n");
 }
 
 // What both iptables and nft take at once: all addresses.
-inline std::string iptables_match(Way way, const Peers& peers, PortRange ports) {
-  return (way == Way::in ? " -s " : " -d ") + joined(peers, ",") + " -p tcp --dport " +
-         ports.text(':') + " -j ACCEPT";
+inline std::string iptables_match(Way way, const Peers& peers, Ports ports) {
+  return (way == Way::in ? " -s " : " -d ") + joined(peers, ",") + " -p " +
+         std::string(ports.protocol) + " --dport " + ports.range.text(':') + " -j ACCEPT";
 }
-inline std::string nft_match(Way way, const Peers& peers, PortRange ports) {
+inline std::string nft_match(Way way, const Peers& peers, Ports ports) {
   const std::string all = joined(peers, ", ");
   return (peers.front().v6 ? " ip6" : " ip") + std::string(way == Way::in ? " saddr " : " daddr ") +
-         (peers.size() == 1 ? all : "{ " + all + " }") + " tcp dport " + ports.text() + " accept";
+         (peers.size() == 1 ? all : "{ " + all + " }") + " " + std::string(ports.protocol) +
+         " dport " + ports.range.text() + " accept";
 }
 
 // The chain that iptables made is left to iptables, be it the legacy one that nft does not see.
-inline std::string through_iptables(Way way, const Peers& peers, PortRange ports) {
+inline std::string through_iptables(Way way, const Peers& peers, Ports ports) {
   const std::string command = peers.front().v6 ? "ip6tables" : "iptables";
   const std::string chain = way == Way::in ? "INPUT" : "OUTPUT";
   return "if " + command + " -S " + chain + " 2>/dev/null | grep -qv -- '-P " + chain +
@@ -84,7 +91,7 @@ inline std::string through_iptables(Way way, const Peers& peers, PortRange ports
 }
 
 // `accept` ends one base chain only, so that each of the hook that may end a packet gets the rule.
-inline std::string through_nft(Way way, const Peers& peers, PortRange ports) {
+inline std::string through_nft(Way way, const Peers& peers, Ports ports) {
   const std::string family = peers.front().v6 ? "ip6" : "ip";
   const std::string iptables = family + " filter " + (way == Way::in ? "INPUT" : "OUTPUT");
   return "nft list chains 2>/dev/null |\n"
@@ -113,10 +120,7 @@ inline std::string indented(const std::string& lines) {
 }
 
 // One step a line, so that whoever pastes it as root can read it first.
-inline std::string command(Way way,
-                           const Peers& peers,
-                           PortRange ports,
-                           std::string_view interface) {
+inline std::string command(Way way, const Peers& peers, Ports ports, std::string_view interface) {
   std::string text = "if ";
   if (way == Way::in) {
     text += "firewall-cmd -q --state 2>/dev/null; then\n" +
@@ -136,7 +140,14 @@ struct Opening {
   PortRange ports;
   std::string interface = {};  // of the node that the packets pass; empty: not known
   Way way = Way::in;
+  bool udp = false;  // else TCP
 };
+
+namespace firewall_fix_detail {
+inline Ports ports_of(const Opening& opening) {
+  return {opening.ports, opening.udp ? "udp" : "tcp"};
+}
+}  // namespace firewall_fix_detail
 
 // One fix for each address family that the peers have; none without peers. To be run by root's
 // shell; running it again adds the same rules once more and harms nothing.
@@ -147,13 +158,14 @@ inline std::vector<Fix> open_port_fix(const Opening& opening) {
     std::ranges::copy_if(opening.peers, std::back_inserter(peers),
                          [v6](const Address& peer) { return peer.v6 == v6; });
     if (peers.empty()) continue;
-    fixes.push_back({.node = opening.node,
-                     .kind = Fix::Kind::shell,
-                     .command = firewall_fix_detail::command(opening.way, peers, opening.ports,
-                                                             opening.interface),
-                     .text = "as root; through firewalld or ufw where one is active, else one rule "
-                             "at the top of each chain that may drop; make it permanent in the way "
-                             "of that tool"});
+    fixes.push_back(
+        {.node = opening.node,
+         .kind = Fix::Kind::shell,
+         .command = firewall_fix_detail::command(
+             opening.way, peers, firewall_fix_detail::ports_of(opening), opening.interface),
+         .text = "as root; through firewalld or ufw where one is active, else one rule "
+                 "at the top of each chain that may drop; make it permanent in the way "
+                 "of that tool"});
   }
   return fixes;
 }
@@ -194,10 +206,7 @@ inline Owner owner_of(const Firewall& firewall, Way way, const FilterStop& stop)
   return stop.tool == FilterTool::nft ? Owner::nft : Owner::iptables;
 }
 
-inline std::string nft_before(const FilterStop& stop,
-                              Way way,
-                              const Peers& peers,
-                              PortRange ports) {
+inline std::string nft_before(const FilterStop& stop, Way way, const Peers& peers, Ports ports) {
   const std::string chain =
       stop.family + " " + shell_quote(stop.table) + " " + shell_quote(stop.chain);
   return (stop.before == 0
@@ -209,7 +218,7 @@ inline std::string nft_before(const FilterStop& stop,
 inline std::string iptables_before(const FilterStop& stop,
                                    Way way,
                                    const Peers& peers,
-                                   PortRange ports) {
+                                   Ports ports) {
   const std::string table = stop.table == "filter" ? "" : " -t " + shell_quote(stop.table);
   const std::string chain = shell_quote(stop.chain);
   return tool_of(stop) + table +
@@ -273,17 +282,18 @@ inline std::vector<Block> blocks_of(const Firewall& firewall,
 }
 
 inline std::string command_for(const Block& block, const Opening& opening) {
+  const Ports ports = ports_of(opening);
   std::string text;
   switch (block.owner) {
     case Owner::iptables:
-      return iptables_before(block.stop, opening.way, block.peers, opening.ports);
+      return iptables_before(block.stop, opening.way, block.peers, ports);
     case Owner::nft:
-      return nft_before(block.stop, opening.way, block.peers, opening.ports);
+      return nft_before(block.stop, opening.way, block.peers, ports);
     case Owner::firewalld:
-      text = through_firewalld(block.peers, opening.ports, opening.interface);
+      text = through_firewalld(block.peers, ports, opening.interface);
       break;
     case Owner::ufw:
-      text = through_ufw(opening.way, block.peers, opening.ports);
+      text = through_ufw(opening.way, block.peers, ports);
       break;
   }
   text.pop_back();  // the last line's end

@@ -91,6 +91,20 @@ TEST_CASE("open_port_fix prints one command for each family, for the ports and p
         std::string::npos);
 }
 
+TEST_CASE("the protocol is that of the traffic, in whatever tool") {
+  Opening opening = opening_for({"10.0.0.1", "10.0.0.2"});
+  opening.udp = true;
+  opening.ports = {4791, 4791};
+  const auto fixes = open_port_fix(opening);
+  REQUIRE(fixes.size() == 1);
+  for (const char* part : {"port port=4791 protocol=udp", "proto udp from $p", "-p udp --dport 4791",
+                           "udp dport 4791 accept"}) {
+    CAPTURE(part);
+    CHECK(fixes[0].command.find(part) != std::string::npos);
+  }
+  CHECK(fixes[0].command.find("tcp") == std::string::npos);
+}
+
 TEST_CASE("open_port_fix prints lines that a person can read") {
   for (const Way way : {Way::in, Way::out}) {
     for (const Fix& fix : open_port_fix(opening_for({"10.99.0.1", "fd99::1"}, way))) {
