@@ -5,7 +5,9 @@
 
 #include "variables.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 
 namespace distdoctor::checks {
 namespace {
@@ -15,10 +17,25 @@ using namespace env;  // NOLINT(google-build-using-namespace): the look-ups of t
 constexpr std::array<std::string_view, 5> kLibraries = {"libproxychains", "libtorsocks",
                                                         "libtsocks", "libdsocks", "libgraftcp"};
 
-bool leads_away(const std::string& preloaded) {
+bool leads_away(std::string_view preloaded) {
   return std::ranges::any_of(kLibraries, [&](std::string_view library) {
-    return preloaded.find(library) != std::string::npos;
+    return preloaded.find(library) != std::string_view::npos;
   });
+}
+
+// The other entries, which somebody else wants (ld.so(8): blanks and colons separate). None: unset.
+std::optional<std::string> without_them(std::string_view preloaded) {
+  std::string kept;
+  while (!preloaded.empty()) {
+    const auto end = std::min(preloaded.find_first_of(" :"), preloaded.size());
+    const auto entry = preloaded.substr(0, end);
+    if (!entry.empty() && !leads_away(entry)) {
+      kept += (kept.empty() ? "" : ":") + std::string(entry);
+    }
+    preloaded.remove_prefix(std::min(end + 1, preloaded.size()));
+  }
+  if (kept.empty()) return std::nullopt;
+  return kept;
 }
 
 bool in_the_job(const InForce& row) {
@@ -41,8 +58,8 @@ void run(const Case& c, Judge& judge) {
     add_evidence(row, "no library that redirects connections", finding);
     finding.fix = {{.node = "*",
                     .kind = Fix::Kind::env,
-                    .env = {{"LD_PRELOAD", std::nullopt}},
-                    .text = "unset it for the job; what needs the proxy runs before or beside it"}};
+                    .env = {{"LD_PRELOAD", without_them(row.value())}},
+                    .text = "for the job; what needs the proxy runs before or beside it"}};
     judge.report(std::move(finding));
   }
 }

@@ -118,10 +118,13 @@ void judge_hostname(const Case& c, const std::string& hostname, const Nodes& nod
          .expected = "a hostname of its own",
          .command = "hostname; cat /proc/sys/kernel/random/boot_id"});
     if (machine) continue;
-    finding.fix.push_back({.node = node->host,
-                           .kind = Fix::Kind::shell,
-                           .command = "hostname " + shell_quote(node->host),
-                           .text = "as root; for good: hostnamectl set-hostname"});
+    finding.fix.push_back(
+        {.node = node->host,
+         .kind = Fix::Kind::shell,
+         .command = "hostname " + shell_quote(node->host),
+         .text = "as root, with no job on the node: slurmd and others know it by the old "
+                 "name until they are restarted. For good: hostnamectl "
+                 "set-hostname"});
   }
   if (machine) {
     finding.fix = {

@@ -43,9 +43,13 @@ Fix start_the_manager(const NodeFacts& node, const Nvml& nvml) {
   }
   return {.node = node.host,
           .kind = Fix::Kind::shell,
-          .command = "systemctl restart nvidia-fabricmanager && nvidia-smi -q | grep -A 2 Fabric",
+          .command =
+              "apps=$(nvidia-smi --query-compute-apps=pid --format=csv,noheader) && "
+              "test -z \"$apps\" && systemctl restart nvidia-fabricmanager && "
+              "nvidia-smi -q | grep -A 2 Fabric",
           .text =
-              "as root, with no program on the GPUs; `journalctl -u nvidia-fabricmanager` says "
+              "as root, on a drained node: a restart ends every job on its GPUs, so the command "
+              "does nothing while a program is on one; `journalctl -u nvidia-fabricmanager` says "
               "why it fails, often that its version is not the driver's. In a virtual machine "
               "it may run on the host"};
 }

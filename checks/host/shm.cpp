@@ -134,7 +134,9 @@ Fix enlarge(const NodeFacts& node, std::int64_t need) {
   } else if (!own_mount(node)) {
     fix.kind = Fix::Kind::shell;
     fix.command = fmt::format("mount -t tmpfs -o mode=1777,size={}G tmpfs /dev/shm", size);
-    fix.text = "as root; /dev/shm is a plain folder here: for good a line in /etc/fstab";
+    fix.text =
+        "as root, with no job on the node: it covers what lies in /dev/shm, a plain folder here. "
+        "For good: a line in /etc/fstab";
   } else {
     fix.kind = Fix::Kind::shell;
     fix.command = fmt::format("mount -o remount,size={}G /dev/shm", size);
@@ -184,11 +186,14 @@ void judge_read_only(const Case& c, const NodeFacts& node, Groups& groups) {
          .kind = Fix::Kind::manual,
          .text = "start the container with a writable /dev/shm (--tmpfs or --ipc=host)"}};
   } else {
-    finding.fix = {{.node = node.host,
-                    .kind = Fix::Kind::shell,
-                    .command = own_mount(node) ? "mount -o remount,rw /dev/shm"
-                                               : "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
-                    .text = "as root"}};
+    const bool own = own_mount(node);
+    finding.fix = {
+        {.node = node.host,
+         .kind = Fix::Kind::shell,
+         .command =
+             own ? "mount -o remount,rw /dev/shm" : "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
+         .text = own ? "as root"
+                     : "as root, with no job on the node: it covers what lies in /dev/shm"}};
   }
   groups.add(std::move(finding));
 }

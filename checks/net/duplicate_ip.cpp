@@ -116,13 +116,15 @@ std::optional<Fix> take_it_away(const Twin& twin) {
   if (!beside(*twin.other, *theirs->address) || beside(*twin.owner, *owners->address)) {
     return std::nullopt;
   }
-  return Fix{.node = twin.other->host,
-             .kind = Fix::Kind::shell,
-             .command = fmt::format("ip addr del {}/{} dev {}", twin.address.text(),
-                                    theirs->address->prefix, shell_quote(theirs->link->name)),
-             .text = fmt::format("as root; {} keeps its other address there. Take it out of its "
-                                 "configuration as well",
-                                 twin.other->host)};
+  return Fix{
+      .node = twin.other->host,
+      .kind = Fix::Kind::shell,
+      .command = fmt::format("ip addr del {}/{} dev {}", twin.address.text(),
+                             theirs->address->prefix, shell_quote(theirs->link->name)),
+      .text = fmt::format("as root; it ends the connections of that address, be it your own, "
+                          "and {} keeps its other address there. Take it out of its "
+                          "configuration as well",
+                          twin.other->host)};
 }
 
 void report(const std::vector<Twin>& twins, Judge& judge) {

@@ -59,7 +59,9 @@ std::vector<Fix> fixes_for(const std::vector<BadPath>& paths,
           {.node = host,
            .kind = Fix::Kind::shell,
            .command = fmt::format("ip link set dev {} mtu {}", shell_quote(link), *safe),
-           .text = "as root; or raise the MTU of the switch port or tunnel between"});
+           .text =
+               "as root, with no job on the node: many drivers take the link down for a moment. Or "
+               "raise the MTU of the switch port or tunnel between"});
     }
   }
   if (fixes.empty()) {

@@ -68,7 +68,7 @@ Fix raise(const NodeFacts& node) {
     fix.kind = Fix::Kind::shell;
     fix.command =
         "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' > "
-        "/etc/security/limits.d/rdma.conf";
+        "/etc/security/limits.d/99-distdoctor-memlock.conf";
     fix.text =
         "as root, for logins from then on; a service needs LimitMEMLOCK=infinity in its unit "
         "instead";

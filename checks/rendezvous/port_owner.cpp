@@ -316,7 +316,9 @@ constexpr Page kStalePage{
     .confirm =
         "`ss -ltnp sport = :MASTER_PORT` names it; `ps -o pid,ppid,etime,args -p PID` shows "
         "that its parent is 1; `ss -tn sport = :MASTER_PORT` shows nobody connected.",
-    .fix = "`kill PID` (`kill -9` when it does not react), or take another MASTER_PORT.",
+    .fix =
+        "Take another MASTER_PORT; or look whose it is, and `kill PID` (`kill -9` when it does "
+        "not react).",
     .verify = "`ss -ltn sport = :MASTER_PORT` prints no line."};
 constexpr Page kOutgoingPage{
     .meaning =

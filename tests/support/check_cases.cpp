@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,20 @@ bool has_placeholder(std::string_view text) {
   return false;
 }
 
+// What a job on the node may not outlive.
+bool may_end_jobs(std::string_view command) {
+  constexpr std::array<std::string_view, 12> kHarm = {
+      "systemctl restart", "systemctl stop", "mount -t ",     "umount",      "addr del", " mtu ",
+      "hostname ",         "gpu-reset",      "nvidia-smi -r", "modprobe -r", "rmmod",    "flush"};
+  return std::ranges::any_of(
+      kHarm, [&](std::string_view word) { return command.find(word) != std::string_view::npos; });
+}
+bool names_the_risk(std::string_view text) {
+  constexpr std::array<std::string_view, 3> kWarnings = {"no job", "ends", "drain"};
+  return std::ranges::any_of(
+      kWarnings, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
+
 // What holds for every finding of every check.
 void check_decency(const ClusterFacts& cluster, const Finding& finding) {
   CHECK_FALSE(finding.summary.empty());
@@ -44,6 +59,7 @@ void check_decency(const ClusterFacts& cluster, const Finding& finding) {
     CHECK(fix.env.empty() == (fix.kind != Fix::Kind::env));
     CHECK_FALSE(fix.text.empty());
     CHECK_FALSE(has_placeholder(fix.command));
+    if (may_end_jobs(fix.command)) CHECK(names_the_risk(fix.text));
   }
 }
 

@@ -25,6 +25,17 @@ Verdict led_away(Severity severity) {
           .fixes = {"*: LD_PRELOAD unset"}};
 }
 
+Verdict others_stay() {
+  Verdict verdict = led_away(degraded);
+  const std::string value = "/usr/lib/libjemalloc.so.2 /opt/lib/libproxychains4.so:libfoo.so";
+  verdict.says = "on node1: connections between the ranks";
+  verdict.evidence = {"node1 LD_PRELOAD: " + value +
+                      " ($LD_PRELOAD), not no library that redirects "
+                      "connections; printenv LD_PRELOAD"};
+  verdict.fixes = {"*: LD_PRELOAD=/usr/lib/libjemalloc.so.2:libfoo.so"};
+  return verdict;
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"healthy: the proxy variables, which nothing between ranks reads",
@@ -39,6 +50,12 @@ const std::vector<CheckCase> cases = {
     {"in a login shell: a notice",
      [](World& w) { preload(w, "libproxychains4.so", Source::environment); },
      {led_away(notice)}},
+    {"between other libraries, which stay",
+     [](World& w) {
+       preload(w, "/usr/lib/libjemalloc.so.2 /opt/lib/libproxychains4.so:libfoo.so",
+               Source::process);
+     },
+     {others_stay()}},
     {"near miss: another library",
      [](World& w) { preload(w, "/usr/lib/libjemalloc.so.2", Source::process); }},
     {"unseen settings are a gap",

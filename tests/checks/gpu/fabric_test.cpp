@@ -27,7 +27,8 @@ Verdict fabric(Severity severity,
 }
 
 const std::string kRestart =
-    "node1: systemctl restart nvidia-fabricmanager && nvidia-smi -q | grep -A 2 Fabric";
+    "node1: apps=$(nvidia-smi --query-compute-apps=pid --format=csv,noheader) && test -z \"$apps\" "
+    "&& systemctl restart nvidia-fabricmanager && nvidia-smi -q | grep -A 2 Fabric";
 
 const std::vector<CheckCase> cases = {
     {"healthy", [](World& w) { add_nvml(w, 8); }},

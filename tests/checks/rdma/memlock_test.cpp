@@ -49,7 +49,7 @@ Verdict small(Severity severity, const std::string& size, const std::string& fix
 }
 const std::string kLimits =
     "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' > "
-    "/etc/security/limits.d/rdma.conf";
+    "/etc/security/limits.d/99-distdoctor-memlock.conf";
 
 Verdict refused(Severity severity, const std::string& fix) {
   Verdict verdict = small(severity, "64 KiB", fix);
