@@ -3,6 +3,7 @@
 #pragma once
 
 #include <distdoctor/facts.h>
+#include <distdoctor/gpus.h>
 
 #include <algorithm>
 #include <iterator>
@@ -69,10 +70,6 @@ inline bool has_fabric(const NodeFacts& node) {
 inline bool direct_rdma_works(const NodeFacts& node) {
   return has_fabric(node) && node.gpu.known() && !node.gpu->gpus.empty() &&
          (node.gpu->peermem || node.gpu->nvidia_open);
-}
-
-inline bool has_gpus(const NodeFacts& node) {
-  return node.devices.known() && !node.devices->gpus.empty();
 }
 
 }  // namespace distdoctor::checks::env

@@ -1,5 +1,7 @@
 // GPUs of one machine that are spread over containers: NCCL uses shared memory and peer-to-peer
 // only between processes that have one hostname, one boot_id and one /dev/shm.
+#include <distdoctor/gpus.h>
+
 #include "seen.h"
 
 #include <fmt/ranges.h>
@@ -13,11 +15,6 @@ namespace {
 using namespace host;  // NOLINT(google-build-using-namespace): what these checks share
 
 using Nodes = std::vector<const NodeFacts*>;
-
-bool has_gpus(const NodeFacts& node) {
-  return (node.gpu.known() && !node.gpu->gpus.empty()) ||
-         (node.devices.known() && !node.devices->gpus.empty());
-}
 
 std::string wall(const NodeFacts& node, const char* name) {
   const auto found = node.world->namespaces.find(name);

@@ -101,11 +101,8 @@ std::optional<Mount> find_mount(std::string_view mountinfo, std::string_view poi
 
 std::vector<std::string> mapped_segments(std::string_view maps) {
   std::vector<std::string> names;
-  for (const auto line : split_lines(maps)) {
-    const auto at = line.find("/dev/shm/");
-    if (at == std::string_view::npos || line.ends_with(" (deleted)")) continue;
-    auto name = std::string(line.substr(at + std::string_view("/dev/shm/").size()));
-    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  for (const auto& path : machine::mapped_files(maps)) {
+    if (const auto name = after_prefix(path, "/dev/shm/")) names.emplace_back(*name);
   }
   return names;
 }

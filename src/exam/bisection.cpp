@@ -1,5 +1,7 @@
 #include "exam/bisection.h"
 
+#include <distdoctor/gpus.h>
+
 #include "base/text.h"
 #include "bisect/bisect.h"
 
@@ -12,14 +14,9 @@ namespace {
 
 namespace planner = distdoctor::bisect;
 
-bool has_gpus(const ClusterFacts& cluster) {
-  return std::ranges::any_of(cluster.nodes, [](const NodeFacts& node) {
-    return node.gpu.known() && !node.gpu->gpus.empty();
-  });
-}
-
 RunBackend backend_of(const ClusterFacts& cluster, const Bisection& wanted) {
-  return wanted.backend.value_or(has_gpus(cluster) ? RunBackend::nccl : RunBackend::gloo);
+  const bool gpus = std::ranges::any_of(cluster.nodes, has_gpus);
+  return wanted.backend.value_or(gpus ? RunBackend::nccl : RunBackend::gloo);
 }
 
 planner::Options planned(const ClusterFacts& cluster, const Bisection& wanted) {

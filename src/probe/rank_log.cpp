@@ -1,5 +1,6 @@
 #include "probe/rank_log.h"
 
+#include "base/nccl_log.h"
 #include "base/text.h"
 
 #include <sys/mman.h>
@@ -16,10 +17,6 @@ constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 constexpr std::size_t kMostLines = 200;
 constexpr std::size_t kLongestLine = 400;
 
-constexpr std::array<std::string_view, 8> kMarks = {
-    " NCCL WARN ", "set by environment", " set to ",      " via ",
-    " : Using ",   "Using network ",     "NCCL version ", "Bootstrap: Using "};
-
 std::string read_all(const Fd& fd) {
   std::string text;
   std::array<char, 65536> block{};
@@ -34,7 +31,7 @@ std::string read_all(const Fd& fd) {
 
 // What a line says beside its process and, of a connection, its ranks and channel.
 std::string_view gist_of(std::string_view line) {
-  const auto via = line.find(" via ");
+  const auto via = line.find(nccl_log::kVia);
   if (via != std::string_view::npos) return line.substr(via);
   const auto nccl = line.find(" NCCL ");
   return nccl == std::string_view::npos ? line : line.substr(nccl);
@@ -60,8 +57,9 @@ std::vector<std::string> telling_lines(std::string_view text) {
   std::vector<std::string> lines;
   std::set<std::string_view> seen;
   for (const auto line : split(text, '\n')) {
-    const bool telling = std::ranges::any_of(
-        kMarks, [&](std::string_view mark) { return line.find(mark) != std::string_view::npos; });
+    const bool telling = std::ranges::any_of(nccl_log::kMarks, [&](std::string_view mark) {
+      return line.find(mark) != std::string_view::npos;
+    });
     if (!telling || !seen.insert(gist_of(line)).second) continue;
     lines.emplace_back(printable(line.substr(0, kLongestLine)));
     if (lines.size() == kMostLines) break;

@@ -1,12 +1,13 @@
 #include "probe/shared_segments.h"
 
-#include "base/text.h"
 #include "machine/file_tree.h"
+#include "machine/processes.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 namespace distdoctor::probe {
@@ -27,10 +28,7 @@ std::vector<std::string> files_of(const machine::FileTree& files, const std::str
     paths.push_back(std::move(path));
   }
   const auto maps = files.read_head(process + "/maps", kMostMaps).value_or("");
-  for (const auto line : split_lines(maps)) {
-    const auto path = line.find('/');
-    if (path != std::string_view::npos) paths.emplace_back(line.substr(path));
-  }
+  std::ranges::move(machine::mapped_files(maps), std::back_inserter(paths));
   return paths;
 }
 

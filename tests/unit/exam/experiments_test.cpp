@@ -1,13 +1,12 @@
-// How an experiment is acted out; the nodes are a fleet of this file's own, which answers by
-// script.
+// How an experiment is acted out.
 #include "exam/experiments.h"
 
 #include "support/builders.h"
+#include "support/scripted_fleet.h"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <functional>
 #include <utility>
 
 using namespace distdoctor;  // NOLINT(google-build-using-namespace): a test of it
@@ -15,30 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Each round of asks is answered by `answer`, and kept.
-class ScriptedFleet : public fleet::Fleet {
- public:
-  using Answers = std::function<Observed<Answer>(std::size_t round, const fleet::Ask& ask)>;
-  explicit ScriptedFleet(Answers answer) : answer_(std::move(answer)) {}
-
-  [[nodiscard]] std::vector<fleet::PeerState> peers() const override { return {}; }
-  std::vector<Observed<Answer>> ask(std::span<const fleet::Ask> asks, Deadline /*by*/) override {
-    std::vector<Observed<Answer>> answers;
-    for (const fleet::Ask& one : asks) answers.push_back(answer_(rounds.size(), one));
-    rounds.emplace_back(asks.begin(), asks.end());
-    return answers;
-  }
-  void interrupt() override {}
-  void close() override {}
-
-  [[nodiscard]] const RunRequest& asked(std::size_t round, std::size_t place = 0) const {
-    return std::get<RunRequest>(rounds.at(round).at(place).request);
-  }
-  std::vector<std::vector<fleet::Ask>> rounds;
-
- private:
-  Answers answer_;
-};
+using testing::ScriptedFleet;
 
 // A rank on node1 and one on node2.
 Experiment two_ranks(RunBackend backend, std::map<std::string, std::string> switches = {}) {
