@@ -34,6 +34,7 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <optional>
 #include <variant>
@@ -47,6 +48,15 @@ using std::chrono::milliseconds;
 // No run of ours is longer; the kernel keeps it even when this program does not.
 constexpr unsigned kLifetime_s = 3600;
 constexpr std::size_t kMostThreads = 64;
+constexpr milliseconds kTimeToEndRanks{300};  // less than a coordinator gives us to go
+constexpr int kSignalled = 128;               // as a shell says it
+
+sigset_t ending_signals() {
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGALRM}) ::sigaddset(&ends, number);
+  return ends;
+}
 
 // The channel is ours alone: what anything here prints must not end up between two frames.
 std::pair<Fd, Fd> take_standard(int in_fd, int out_fd) {
@@ -107,8 +117,11 @@ class Agent {
     }
   }
 
+  void end_ranks();
+
  private:
   Result<void> meet();
+  void end_by_signals();
   void enter(int pid, AgentHello& hello);
   [[nodiscard]] Deadline earliest() const;
   void end_overdue();
@@ -146,6 +159,7 @@ Result<void> Agent::meet() {
   hello.context = entered_ ? Context::pid : login_context();
   channel_.post({.type = "hello", .body = codec::write_json(hello)});
   channel_.allow_large_frames();
+  end_by_signals();
   channel_.begin_beats();
   return {};
 }
@@ -165,12 +179,41 @@ void Agent::enter(int pid, AgentHello& hello) {
   if (child < 0) {
     hello.error = errno_error("fork into", "the PID namespace").render();
   } else if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::alarm(kLifetime_s);  // not inherited
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // so that it can end its ranks
+    ::alarm(kLifetime_s);                // not inherited
   } else {
     while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
     ::_exit(0);
   }
+}
+
+// Ranks in the middle of an all-reduce would leave segments behind. A rank that hangs in the kernel
+// may hold up whoever looks at it.
+void Agent::end_ranks() {
+  auto ended = std::make_shared<std::promise<void>>();
+  Thread ending;
+  ending.begin(kCollectorStack, [this, ended] {
+    runs_.end_all(Deadline::after(kTimeToEndRanks));
+    ended->set_value();
+  });
+  ending.detach();
+  ended->get_future().wait_for(kTimeToEndRanks + milliseconds(50));
+}
+
+// Whoever ends us asks first: a launcher that goes, a batch system, our own alarm. The last moment
+// at which no other thread can be given such a signal.
+void Agent::end_by_signals() {
+  const sigset_t blocked = ending_signals();
+  ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+  Thread waiting;
+  waiting.begin(kCollectorStack, [this] {
+    const sigset_t ends = ending_signals();
+    int number = 0;
+    while (::sigwait(&ends, &number) != 0) continue;
+    end_ranks();
+    ::_exit(kSignalled + number);
+  });
+  waiting.detach();
 }
 
 Deadline Agent::earliest() const {
@@ -288,6 +331,7 @@ int run_agent(int in_fd, int out_fd, std::span<const collect::Collector> collect
   auto [in, out] = take_standard(in_fd, out_fd);
   Agent agent(std::move(in), std::move(out), collectors);
   agent.serve();
+  agent.end_ranks();
   // Not `return`: threads that hang would be waited for.
   ::_exit(0);
 }

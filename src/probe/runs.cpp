@@ -6,6 +6,7 @@
 #include "codec/write.h"
 #include "machine/open_child.h"
 #include "probe/rank_log.h"
+#include "probe/rank_watch.h"
 #include "probe/shared_segments.h"
 
 #include <algorithm>
@@ -45,7 +46,8 @@ RunOutcome outcome_of(const Error& error, bool began) {
 // One rank: its process, and what it has told so far.
 class Runs::Rank {
  public:
-  Rank(RunBackend backend, WorkerJob job) : backend_(backend), job_(std::move(job)) {
+  Rank(RunBackend backend, WorkerJob job, std::shared_ptr<RankWatch> watch)
+      : backend_(backend), job_(std::move(job)), watch_(std::move(watch)) {
     run_.rank = job_.rank;
     run_.place.device = job_.device;
     run_.outcome = RunOutcome::hung;  // until it says otherwise
@@ -62,6 +64,7 @@ class Runs::Rank {
     auto child = started(deadline);
     if (!child) return end(RunOutcome::not_run, child.error().render());
     child_ = *std::move(child);
+    if (!watch_->add(child_->pid())) return end(RunOutcome::not_run, "the agent ends");
     go_on(codec::write_json(job_), stage_ms, deadline);
   }
   void meet(const std::string& meeting, int stage_ms, Deadline deadline) {
@@ -119,7 +122,7 @@ class Runs::Rank {
     run_.error = std::move(error);
     ended_ = true;
     published_.reset();
-    const auto segments = child_ ? nccl_segments_of(child_->pid()) : SharedSegments{};
+    const auto segments = child_ ? watch_->take(child_->pid()) : SharedSegments{};
     child_.reset();
     remove_unused(segments);
     log_.close();
@@ -129,6 +132,7 @@ class Runs::Rank {
   WorkerJob job_;
   RankRun run_ = {};
   RankLog log_ = {};
+  std::shared_ptr<RankWatch> watch_;
   std::unique_ptr<OpenChild> child_;
   std::optional<std::string> published_;
   bool spoke_ = false;
@@ -172,8 +176,12 @@ struct Runs::State {
   std::map<std::string, RankList> waiting;
 };
 
-Runs::Runs() : state_(std::make_unique<State>()) {}
+Runs::Runs() : watch_(std::make_shared<RankWatch>()), state_(std::make_unique<State>()) {}
 Runs::~Runs() = default;
+
+void Runs::end_all(Deadline deadline) {
+  watch_->end_all(deadline);
+}
 
 Result<RunAnswer> Runs::act(const RunRequest& request, Deadline deadline) {
   DD_TRY(auto ranks, request.jobs.empty() ? take_waiting(request.id) : made(request));
@@ -200,7 +208,7 @@ Result<Runs::RankList> Runs::made(const RunRequest& request) {
   }
   RankList ranks;
   for (const WorkerJob& job : request.jobs) {
-    ranks.push_back(std::make_unique<Rank>(request.backend, job));
+    ranks.push_back(std::make_unique<Rank>(request.backend, job, watch_));
   }
   return ranks;
 }

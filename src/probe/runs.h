@@ -5,6 +5,7 @@
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "probe/rank_watch.h"
 
 #include <memory>
 #include <string>
@@ -12,8 +13,8 @@
 
 namespace distdoctor::probe {
 
-// Thread-safe. The destructor ends all ranks. Errors: too many at once, or nobody waits under that
-// id; a rank that cannot be started, dies or hangs is an answer.
+// Thread-safe. The destructor ends all ranks that wait. Errors: too many at once, or nobody waits
+// under that id; a rank that cannot be started, dies or hangs is an answer.
 class Runs {
  public:
   Runs();
@@ -23,6 +24,9 @@ class Runs {
   Runs(Runs&&) = delete;
   Runs& operator=(Runs&&) = delete;
   Result<RunAnswer> act(const RunRequest& request, Deadline deadline);
+  // Kills all ranks, those that are being talked to as well, and removes what they have in
+  // /dev/shm; none is started any more. Waits for no rank longer than that.
+  void end_all(Deadline deadline);
 
  private:
   class Rank;
@@ -30,6 +34,7 @@ class Runs {
   Result<RankList> made(const RunRequest& request);
   Result<RankList> take_waiting(const std::string& id);
   struct State;
+  std::shared_ptr<RankWatch> watch_;
   std::unique_ptr<State> state_;
 };
 
