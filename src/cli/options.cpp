@@ -37,6 +37,7 @@ struct Raw {
   std::string backend;
   std::string config;
   std::string format = "text";
+  std::string facts_format = {};  // of `facts`: json, or a file to write
   std::string fail_on = "blocker";
   std::string timeout = "5s";
   std::optional<std::string> budget = {};  // "60s"; bisect: "5m"
@@ -52,7 +53,7 @@ struct Raw {
   std::string sizes = {};
   std::string stage = "15s";
   std::optional<std::string> anonymous = {};  // empty: any word will do
-  std::vector<std::string> command;  // behind --
+  std::vector<std::string> command;           // behind --
 };
 
 void add_node_options(CLI::App& app, Raw& raw, Options& options) {
@@ -155,7 +156,9 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
       ->type_name("[WORD]")
       ->expected(0, 1)
       ->needs(capture);
-  facts->add_option("-o,--output", options.output, "Write there")->type_name("FILE");
+  facts->add_option("--save", options.output, "Write them there")->type_name("FILE");
+  facts->add_option("-o,--output", raw.facts_format, "json, which they are; or, as before, a FILE")
+      ->type_name("json|FILE");
   CLI::App* env =
       app.add_subcommand("env", "Print exports that make the choice of interfaces right");
   add_job_options(*env, raw, options);
@@ -288,6 +291,19 @@ Result<void> take_job(const Raw& raw, Options& options) {
   return {};
 }
 
+// -o is the format everywhere; what is none was a file before `facts` had --save.
+Result<void> take_facts(const Raw& raw, Options& options) {
+  options.anonymous = raw.anonymous;
+  const std::string& said = raw.facts_format;
+  if (said.empty() || said == "json") return {};
+  if (said == "text") return failure("print facts as text", "they are JSON; `check` prints text");
+  if (!options.output.empty()) {
+    return failure("write facts to " + said, "--save names " + options.output);
+  }
+  options.output = said;
+  return {};
+}
+
 Result<void> take_judging(const Raw& raw, Options& options) {
   DD_TRY(check_selection(raw.only));
   DD_TRY(check_selection(raw.skip));
@@ -298,7 +314,6 @@ Result<void> take_judging(const Raw& raw, Options& options) {
                                                           {"unknown", diagnose::FailOn::unknown}};
   options.exam.selection.fail_on = levels.at(raw.fail_on);
   options.format = raw.format == "json" ? Format::json : Format::text;
-  options.anonymous = raw.anonymous;
   if (!raw.config.empty()) {
     DD_TRY(options.exam.expect, read_policy(raw.config, options.by));
   }
@@ -337,6 +352,7 @@ Result<void> take_bisection(const Raw& raw, Options& options) {
 Result<void> take(const Raw& raw, Options& options) {
   if (options.command == "explain" || options.command == "list") return {};
   DD_TRY(take_job(raw, options));
+  if (options.command == "facts") return take_facts(raw, options);
   if (options.command == "bisect" || raw.collective) {
     DD_TRY(take_bisection(raw, options));
   }

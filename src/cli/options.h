@@ -21,7 +21,7 @@ struct Options {
   bool verbose = false;
   bool dry_run = false;
   std::string save = {};                      // a file for the facts
-  std::string output = {};                    // facts -o FILE
+  std::string output = {};                    // facts --save FILE
   std::vector<std::string> facts_files = {};  // judge these instead of the machines
   std::string code = {};                      // explain CODE
   std::string root = {};                      // facts --root: a captured machine

@@ -18,6 +18,7 @@ struct CommandReading {
   Settings settings = {};    // exports, `X=... cmd`, -x X=..., --export, --master_addr, ...
   Settings fallbacks = {};   // X=${X:-value}: what holds where the environment has no X
   Settings unresolved = {};  // set, but to what only the job's shell knows; as written
+  Settings each_task = {};   // of these: what each task's own shell works out, "$(hostname)"
   std::vector<std::string> notes = {};  // what was named and not read: "run.sh: cannot be read"
 };
 

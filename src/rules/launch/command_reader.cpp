@@ -127,13 +127,17 @@ void CommandReader::say(const std::string& name,
                         const Place& place,
                         bool fallback) {
   const auto known = resolved(value);
-  for (Settings* map : {&reading_.settings, &reading_.fallbacks, &reading_.unresolved}) {
+  for (Settings* map :
+       {&reading_.settings, &reading_.fallbacks, &reading_.unresolved, &reading_.each_task}) {
     map->erase(name);
   }
   Settings& map = !known ? reading_.unresolved : fallback ? reading_.fallbacks : reading_.settings;
   // What may leave by its name may still hold a password: a proxy's, one in a command substitution.
   map[name] = {.value = mask_value(as_written(value)),
                .origin = {.source = Source::command_line, .where = place.where}};
+  if (value.contains(kTaskMark) && !value.contains(kOuterMark)) {
+    reading_.each_task[name] = map[name];
+  }
 }
 
 void CommandReader::harvest(const Scope& environment) {

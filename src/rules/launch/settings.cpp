@@ -209,6 +209,10 @@ JobSpec resolve_job(const Said& said,
   lay_environment(said.environment, false, job);
   lay(said.command.fallbacks, job);
   lay_rank(said, job);
+  // Each rank has its own, though none is known.
+  for (const auto& [name, setting] : said.command.each_task) {
+    if (job.unresolved.contains(name)) job.rank_settings[name] = setting;
+  }
   deduce_use(said, nodes, live.maps_nccl, job);
   set_ranks_per_node(said, live, job);
   return job;

@@ -56,6 +56,25 @@ Verdict outside() {
   verdict.severity = notice;
   return verdict;
 }
+// MASTER_ADDR as a script that srun starts on each node has it.
+void each_task_says(World& w, const std::string& value) {
+  w.cluster.predicted.master = {};
+  const Setting said{value, {.source = Source::command_line, .where = "run.sh:3"}};
+  w.cluster.job.settings.erase("MASTER_ADDR");
+  w.cluster.job.unresolved["MASTER_ADDR"] = said;
+  w.cluster.job.rank_settings["MASTER_ADDR"] = said;
+  w.cluster.job.launches = {{.kind = LauncherKind::srun, .nnodes_max = 4}};
+}
+Verdict each_itself(const std::string& value) {
+  return less_sure(likely,
+                   fault("rendezvous-addr-split",
+                         "which each task works out for itself: every node names itself", {},
+                         {"node0 MASTER_ADDR: " + value +
+                          " (run.sh:3), in each task, not one address for all tasks; "
+                          "srun hostname"},
+                         {"*: (manual)"}));
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"nothing was said", [](World& w) { w.cluster.predicted.master = {}; }, {}, {" MASTER_ADDR"}},
@@ -298,6 +317,36 @@ const std::vector<CheckCase> cases = {
          for (Dial& dial : pair.dials) dial.ours = true;
        }
      }},
+    {"each task of srun names its own node",
+     [](World& w) { each_task_says(w, "$(hostname)"); },
+     {each_itself("$(hostname)")},
+     {" MASTER_ADDR"}},
+    {"each task takes its own first address",
+     [](World& w) { each_task_says(w, "$(hostname -I | awk '{print $1}')"); },
+     {each_itself("$(hostname -I | awk '{print $1}')")},
+     {" MASTER_ADDR"}},
+    {"near miss: each task asks for the first node of all",
+     [](World& w) { each_task_says(w, "$(scontrol show hostnames | head -n 1)"); },
+     {},
+     {" MASTER_ADDR"}},
+    {"near miss: who cuts the name may get another one",
+     [](World& w) { each_task_says(w, "$(hostname | sed s/[0-9]*$/0/)"); },
+     {},
+     {" MASTER_ADDR"}},
+    {"near miss: srun starts one node only",
+     [](World& w) {
+       each_task_says(w, "$(hostname)");
+       w.cluster.job.launches[0].nnodes_max = 1;
+     },
+     {},
+     {" MASTER_ADDR"}},
+    {"near miss: the shell above srun names the node it runs on",
+     [](World& w) {
+       each_task_says(w, "$(hostname)");
+       w.cluster.job.rank_settings.erase("MASTER_ADDR");
+     },
+     {},
+     {" MASTER_ADDR"}},
     {"near miss: an unreached peer may have it",
      [](World& w) {
        nobody_answers(w, Outcome::timed_out);

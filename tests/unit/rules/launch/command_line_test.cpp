@@ -419,6 +419,22 @@ TEST_CASE("a script behind bash, with its arguments") {
   }
 }
 
+TEST_CASE("what each task works out for itself is none of the shell's above") {
+  const Files files = {{"run.sh", "export MASTER_ADDR=$(hostname)\npython t.py\n"}};
+  const auto each = read_command({"srun", "-N2", "bash", "run.sh"}, reader_of(files));
+  REQUIRE(each.has_value());
+  REQUIRE(each->each_task.contains("MASTER_ADDR"));
+  CHECK(each->each_task.at("MASTER_ADDR").value == "$(hostname)");
+  CHECK(each->unresolved.contains("MASTER_ADDR"));
+  const auto once = read_script("#SBATCH -N 2\nexport MASTER_ADDR=$(hostname)\nsrun python t.py\n",
+                                "job.sh", reader_of({}));
+  CHECK(once.unresolved.contains("MASTER_ADDR"));
+  CHECK(once.each_task.empty());
+  const auto alone = read_command({"bash", "run.sh"}, reader_of(files));
+  REQUIRE(alone.has_value());
+  CHECK(alone->each_task.empty());
+}
+
 TEST_CASE("bounds: circles, depth and size end") {
   const Files circle = {{"run.sh", "source run.sh\nbash run.sh\nf() { f; }\nf\npython t.py\n"}};
   const auto reading = read_command({"bash", "run.sh"}, reader_of(circle));
