@@ -36,8 +36,9 @@ Evidence evidence_of(const BadPath& row) {
 std::optional<int> safe_size(const std::vector<BadPath>& paths) {
   int safe = 65536;
   for (const BadPath& row : paths) {
-    if (!row.path->mtu->largest) return std::nullopt;
-    safe = std::min(safe, *row.path->mtu->largest);
+    const std::optional<int> largest = row.path->mtu->largest;
+    if (!largest) return std::nullopt;
+    safe = std::min(safe, *largest);
   }
   return safe;
 }

@@ -32,6 +32,7 @@ void read_processes(std::string_view text) {
   must(!machine::parse_environment(text).contains(""));
   static_cast<void>(machine::parse_socket_link(text));
   static_cast<void>(collect::parse_ignores_hangup(text));
+  for (const auto& path : machine::mapped_files(text)) must(path.starts_with('/'));
   const auto library = collect::mapped_library(text, "libnccl.so");
   must(library.empty() || library.starts_with('/'));
 }
