@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "collect/collectors.h"
+#include "machine/maps.h"
 #include "machine/patient_files.h"
 
 #include <algorithm>

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <set>
 
 namespace distdoctor::machine {
 namespace {
@@ -107,17 +106,6 @@ std::vector<std::string> parse_command_line(std::string_view text) {
   if (text.empty()) return arguments;
   for (const auto argument : split(text, '\0')) arguments.emplace_back(argument);
   return arguments;
-}
-
-std::vector<std::string> mapped_files(std::string_view maps) {
-  std::vector<std::string> paths;
-  std::set<std::string_view> seen;
-  for (const auto line : split_lines(maps)) {
-    const auto at = line.find('/');
-    if (at == std::string_view::npos || line.ends_with(" (deleted)")) continue;
-    if (seen.insert(line.substr(at)).second) paths.emplace_back(line.substr(at));
-  }
-  return paths;
 }
 
 std::map<std::string, std::string> parse_environment(std::string_view text) {

@@ -69,8 +69,6 @@ std::vector<std::string> parse_command_line(std::string_view text);  // of /proc
 // Of /proc/PID/environ. What has no "=" is passed over; of two entries the first counts, as for
 // getenv(3).
 std::map<std::string, std::string> parse_environment(std::string_view text);
-// Of /proc/PID/maps the files that still have a name, each once, in their order.
-std::vector<std::string> mapped_files(std::string_view maps);
 std::optional<std::uint64_t> parse_socket_link(std::string_view target);  // "socket:[4711]"
 
 std::vector<int> pids(const FileTree& files);

@@ -1,7 +1,7 @@
 #include "probe/shared_segments.h"
 
 #include "machine/file_tree.h"
-#include "machine/processes.h"
+#include "machine/maps.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

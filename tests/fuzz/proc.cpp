@@ -9,6 +9,7 @@
 #include "collect/processes.h"
 #include "collect/rdma.h"
 #include "collect/shm.h"
+#include "machine/maps.h"
 #include "machine/processes.h"
 #include "machine/socket_rows.h"
 #include "target.h"
