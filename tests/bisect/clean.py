@@ -1,6 +1,7 @@
 """Nothing is left behind: after Ctrl-C, after a worker was killed, after all rows. Each case returns what is wrong."""
 import json
 import os
+import re
 import signal
 import time
 
@@ -73,25 +74,57 @@ def killed_by_agent(stage):
     return left(stage, os.path.join(stage.folder, row.name + ".script"))
 
 
-def agent_killed(stage):
+def with_segments(stage, name):
+    """A bisect whose ranks hang with segments in /dev/shm; None where they never come."""
+    process = stage.start(Row(name, SHARED, stage="30s", most_runs=1))
+    if wait_for(lambda: len(stage.workers(process.script)) == 8) and wait_for(stage.segments):
+        time.sleep(0.5)
+        return process
+    process.kill()
+    process.communicate()
+    return None
+
+
+def ranks_crashed(stage):
+    """SIGKILL for all ranks at once: nobody can be asked any more what they had in /dev/shm."""
+    process = with_segments(stage, "ranks-crashed")
+    if process is None:
+        return "no segments"
+    for pid in stage.workers(process.script):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=GUARD_S)
+    return left(stage, process.script)
+
+
+def agents_told(stage):
+    """SIGTERM for the agents, as of a batch system: they end their ranks first."""
+    process = with_segments(stage, "agents-told")
+    if process is None:
+        return "no segments"
+    for pid, line in stage.processes(process.script).items():
+        if re.search(r"distdoctor\S* agent", line):
+            os.kill(pid, signal.SIGTERM)
+    process.communicate(timeout=GUARD_S)
+    return left(stage, process.script)
+
+
+def command_killed(stage):
     """SIGKILL for the command itself: agents and ranks end with it."""
-    row = Row("command-killed", DEAF, stage="30s")
-    process = stage.start(row)
-    if not wait_for(lambda: len(stage.workers(process.script)) == 8):
-        process.kill()
-        return "the eight ranks never were there"
+    process = with_segments(stage, "command-killed")
+    if process is None:
+        return "no segments"
     process.kill()
     process.communicate()
     wait_for(lambda: not stage.processes(process.script), 20)
-    return left(stage, process.script, segments=False)
+    return left(stage, process.script)
 
 
-def left(stage, script, segments=True):
+def left(stage, script):
     running = wait_for(lambda: not stage.processes(script), 5) or stage.processes(script)
     if running is not True:
         return "processes left: %s" % running
     # Others may be at it just now; what stays for a while is left.
-    if segments and not wait_for(lambda: not stage.segments(), GUARD_S):
+    if not wait_for(lambda: not stage.segments(), GUARD_S):
         return "segments left: %s" % stage.segments()
     return ""
 
@@ -103,4 +136,4 @@ def all_gone(stage):
     return problem or ("" if ports is True else "ports left: %s" % sorted(ports))
 
 
-CASES = [interrupted, worker_killed, killed_by_agent, agent_killed]
+CASES = [interrupted, worker_killed, killed_by_agent, ranks_crashed, agents_told, command_killed]
