@@ -161,6 +161,7 @@ std::string text_of(const std::string& path, const std::string& text, const Veil
   if (of_process(path, "/environ")) return settings_of(text, veil);
   if (of_process(path, "/cmdline")) return arguments_of(text, veil);
   if (path.ends_with("/node_desc")) return veil.text(text);
+  if (path == "/proc/net/tcp" || path == "/proc/net/tcp6") return veil.socket_table(text);
   if (tells_a_version(path)) return text;
   constexpr std::array<std::string_view, 6> kNumbers = {
       "/sys/", "/proc/cpuinfo", "/proc/net/", "/proc/bus/", "/proc/modules", "/proc/driver/"};
@@ -229,21 +230,23 @@ std::string kernel_lines(std::string_view text, const Veil& veil) {
   return kept;
 }
 
-// nft: comment "...", log prefix "..."; iptables: --comment "...", --log-prefix "...".
+// Of nft: comment "...", log prefix "..."; of iptables, which quotes only what has blanks in it:
+// --comment "...", --log-prefix "...".
 std::string without_remarks(std::string_view text) {
   std::string kept;
   while (true) {
     std::size_t at = std::string_view::npos;
-    for (const std::string_view word : {"comment \"", "prefix \""}) {
+    for (const std::string_view word : {"comment \"", "prefix \"", "--comment ", "--log-prefix "}) {
       const auto found = text.find(word);
       if (found != std::string_view::npos) at = std::min(at, found + word.size());
     }
     if (at == std::string_view::npos) return kept + std::string(text);
+    if (at < text.size() && text[at] == '"') ++at;
     kept += std::string(text.substr(0, at)) + std::string(kHidden);
-    const auto end = text.find('"', at);
+    const auto end = text.find_first_of(text[at - 1] == '"' ? "\"" : " \n", at);
     text = end == std::string_view::npos ? "" : text.substr(end);
     if (!text.empty()) {
-      kept += '"';
+      kept += text.front();
       text.remove_prefix(1);
     }
   }

@@ -15,7 +15,8 @@ constexpr std::string_view kWords =
     "localhost localdomain localdomain4 localdomain6 root nobody daemon admin user users ubuntu "
     "debian centos rocky fedora almalinux opc core vagrant azureuser slurm munge host node nodes "
     // folders
-    "bin sbin lib lib32 lib64 libexec usr etc var opt tmp run dev shm pts proc sys boot home srv "
+    "checks bin sbin lib lib32 lib64 libexec usr etc var opt tmp run dev shm pts proc sys boot "
+    "home srv "
     "mnt "
     "media local share cache data scratch work workspace projects nfs lustre gpfs shared venv "
     "virtualenv env envs conda miniconda3 anaconda3 miniforge3 mambaforge micromamba pyenv "

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <vector>
@@ -194,7 +195,43 @@ std::string other_token(std::string_view text, const Scrambler& scrambler) {
          right.value_or(std::string(core.substr(colon + 1))) + rest;
 }
 
+// --- /proc/net/tcp -------------------------------------------------------------------------------
+
+std::string other_endpoint(std::string_view text, const Scrambler& scrambler) {
+  const auto digits = text.substr(0, text.find(':'));
+  const bool v6 = digits.size() == 32;
+  if (text.size() != digits.size() + 5 || (!v6 && digits.size() != 8)) return std::string(text);
+  Address address{.v6 = v6};
+  const auto place = [](std::size_t i) { return i / 4 * 4 + (3 - i % 4); };  // little-endian words
+  for (std::size_t i = 0; i < digits.size() / 2; ++i) {
+    const auto byte = parse_int<std::uint8_t>(digits.substr(2 * i, 2), 16);
+    if (!byte) return std::string(text);
+    address.bytes.at(place(i)) = *byte;
+  }
+  address = scrambler.address(address);
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string other;
+  for (std::size_t i = 0; i < digits.size() / 2; ++i) {
+    const auto byte = address.bytes.at(place(i));
+    other += kDigits[byte >> 4U];
+    other += kDigits[byte & 0xfU];
+  }
+  return other + std::string(text.substr(digits.size()));
+}
+
 }  // namespace
+
+std::string hide_socket_table(std::string_view text, const Scrambler& scrambler) {
+  std::string out;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto end = std::min(text.find_first_of(" \n", at), text.size());
+    out += other_endpoint(text.substr(at, end - at), scrambler);
+    if (end < text.size()) out += text[end];
+    at = end + 1;
+  }
+  return out;
+}
 
 std::string hide_ids(std::string_view text, const Scrambler& scrambler) {
   std::string out;

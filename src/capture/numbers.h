@@ -17,4 +17,7 @@ std::string hide_ids(std::string_view text, const Scrambler& scrambler);
 // subnet stays one, of any other only its ends' stand-ins remain, which no rule can be read from.
 std::string hide_addresses(std::string_view text, const Scrambler& scrambler);
 
+// Of /proc/net/tcp and tcp6: addresses in hexadecimal, each 32 bits in the machine's own order.
+std::string hide_socket_table(std::string_view text, const Scrambler& scrambler);
+
 }  // namespace distdoctor::capture

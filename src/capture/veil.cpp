@@ -36,6 +36,11 @@ bool is_library(std::string_view segment) {
   return segment.starts_with("lib") && segment.find(".so") != std::string_view::npos;
 }
 
+// Programs that a site wrote itself.
+bool is_sites(std::string_view path) {
+  return path.starts_with("/etc/distdoctor/");
+}
+
 bool is_kernels(std::string_view path) {
   return path.starts_with("/proc/") || path.starts_with("/sys/");
 }
@@ -59,6 +64,10 @@ Veil::Veil(const machine::CapturedMachine& captured, const Scrambler& scrambler)
 
 std::string Veil::numbers(std::string_view original) const {
   return hide_addresses(hide_ids(original, scrambler_), scrambler_);
+}
+
+std::string Veil::socket_table(std::string_view original) const {
+  return hide_socket_table(original, scrambler_);
 }
 
 std::string Veil::plain(std::string_view original) const {
@@ -86,7 +95,7 @@ std::string Veil::text(std::string_view original) const {
 bool Veil::is_private(std::string_view path) const {
   if (!path.starts_with('/')) return false;
   const auto parts = split(path.substr(1), '/');
-  if (std::ranges::any_of(parts, is_packages)) return true;
+  if (is_sites(path) || std::ranges::any_of(parts, is_packages)) return true;
   return path.size() > 1 && std::ranges::find(kSystem, parts.front()) == kSystem.end();
 }
 
@@ -102,7 +111,8 @@ std::string Veil::path(std::string_view original) const {
     return join(parts, "/");
   }
   std::vector<std::string> parts;
-  bool hidden = std::ranges::find(kSystem, split(original.substr(1), '/').front()) == kSystem.end();
+  const auto first = split(original.substr(1), '/').front();
+  bool hidden = is_sites(original) || std::ranges::find(kSystem, first) == kSystem.end();
   for (const auto part : split(original, '/')) {
     parts.push_back(hidden ? segment(part) : plain(part));
     hidden = hidden || is_packages(part);
@@ -151,7 +161,7 @@ std::string Veil::argument(std::string_view original) const {
     const auto value = original.substr(equals + 1);
     return std::string(name) + "=" + (flag ? argument(value) : setting(name, value));
   }
-  if (flag && original.find('/') == std::string_view::npos) return std::string(original);
+  if (flag && original.find('/') == std::string_view::npos) return plain(original);
   if (flag) {  // "-I/home/maria/include"
     const auto slash = original.find('/');
     return std::string(original.substr(0, slash)) + argument(original.substr(slash));

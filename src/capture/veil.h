@@ -28,6 +28,7 @@ class Veil {
   // One word of a command line: flags stay, and settings that may leave a process.
   [[nodiscard]] std::string argument(std::string_view original) const;
   [[nodiscard]] std::string setting(std::string_view name, std::string_view value) const;
+  [[nodiscard]] std::string socket_table(std::string_view original) const;
   [[nodiscard]] std::string in_place(std::string bytes) const {
     return names_.replaced_in_place(std::move(bytes));
   }

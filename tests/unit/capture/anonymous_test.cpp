@@ -50,7 +50,14 @@ machine::CapturedMachine site() {
   captured.children["nft -a list ruleset"] = {
       0, "ip saddr 10.20.30.0/24 drop; ip daddr 10.20.30.41-10.20.30.49 accept comment \"Zoe's\"\n",
       ""};
-  captured.children["/etc/distdoctor/checks.d/room"] = {
+  captured.children["iptables-save -c"] = {
+      0,
+      "-A INPUT -m comment --comment zeppelin -j DROP\n-A INPUT -m comment --comment \"of Zoe\" -j "
+      "ACCEPT\n",
+      ""};
+  captured.files["/proc/net/tcp"].text =
+      "  0: 281E140A:1F90 291E140A:0050 0A 00000000:00000000 00:00000000 00000000 0 0 7 1\n";
+  captured.children["/etc/distdoctor/checks.d/zeppelin-room"] = {
       0, R"({"severity": "blocker", "text": "rack Q7 of Zoe"})", "Zoe"};
   auto& files = captured.files;
   files["/etc/hosts"].text =
@@ -103,18 +110,19 @@ TEST_CASE("nothing that names the site is left") {
   const auto text = write(anonymous(site(), "river"));
   const auto lower = lower_case(text);
   for (const std::string_view original :
-       {"gpu07",    "gpu08",  "gpu09",     "gpu[",       "hpc.example", "maria",
-        "Maria",    "b8:ce",  "b8ce:f603", "10.20.30.4", "10.20.0.53",  "0a14:1e28",
-        "9f2c1a77", "zoe",    "pavel",     "olga",       "bastion",     "zeppelin",
-        "fs01",     "squid7", "10.20.9.9", "6d61726961", "f6ceb8",      "0123456789abcdef",
-        "q7"}) {
+       {"gpu07",    "gpu08",    "gpu09",     "gpu[",       "hpc.example", "maria",
+        "Maria",    "b8:ce",    "b8ce:f603", "10.20.30.4", "10.20.0.53",  "0a14:1e28",
+        "9f2c1a77", "zoe",      "pavel",     "olga",       "bastion",     "zeppelin",
+        "fs01",     "squid7",   "10.20.9.9", "6d61726961", "f6ceb8",      "0123456789abcdef",
+        "281e140a", "291e140a", "q7"}) {
     CAPTURE(original);
     CHECK(lower.find(lower_case(original)) == std::string::npos);
   }
   for (const std::string_view kept :
        {"localhost", "127.0.0.1", "eth0", "mlx5_0", "0000:18:00.0", "5.15.0", "NCCL_SOCKET_IFNAME",
         "/root", "--rdzv-endpoint", "torch.distributed.run", "/python3.11/site-packages/", ":3128",
-        "libzzz.so.1", "mlx5_core eth0: Link up", "\\\"severity\\\": \\\"blocker\\\""}) {
+        "-A INPUT", "/etc/distdoctor/checks.d/", ":1F90", "libzzz.so.1", "mlx5_core eth0: Link up",
+        "\\\"severity\\\": \\\"blocker\\\""}) {
     CAPTURE(kept);
     CHECK(text.find(kept) != std::string::npos);
   }
