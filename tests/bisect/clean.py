@@ -85,38 +85,31 @@ def with_segments(stage, name):
     return None
 
 
-def ranks_crashed(stage):
-    """SIGKILL for all ranks at once: nobody can be asked any more what they had in /dev/shm."""
-    process = with_segments(stage, "ranks-crashed")
+def ended(stage, name, number, victims):
+    process = with_segments(stage, name)
     if process is None:
         return "no segments"
-    for pid in stage.workers(process.script):
-        os.kill(pid, signal.SIGKILL)
+    for pid in victims(process):
+        os.kill(pid, number)
     process.communicate(timeout=GUARD_S)
+    wait_for(lambda: not stage.processes(process.script), 20)
     return left(stage, process.script)
+
+
+def ranks_crashed(stage):
+    """SIGKILL for all ranks at once: nobody can be asked any more what they had in /dev/shm."""
+    return ended(stage, "ranks-crashed", signal.SIGKILL, lambda process: stage.workers(process.script))
 
 
 def agents_told(stage):
     """SIGTERM for the agents, as of a batch system: they end their ranks first."""
-    process = with_segments(stage, "agents-told")
-    if process is None:
-        return "no segments"
-    for pid, line in stage.processes(process.script).items():
-        if re.search(r"distdoctor\S* agent", line):
-            os.kill(pid, signal.SIGTERM)
-    process.communicate(timeout=GUARD_S)
-    return left(stage, process.script)
+    return ended(stage, "agents-told", signal.SIGTERM, lambda process: [
+        pid for pid, line in stage.processes(process.script).items() if re.search(r"distdoctor\S* agent", line)])
 
 
 def command_killed(stage):
     """SIGKILL for the command itself: agents and ranks end with it."""
-    process = with_segments(stage, "command-killed")
-    if process is None:
-        return "no segments"
-    process.kill()
-    process.communicate()
-    wait_for(lambda: not stage.processes(process.script), 20)
-    return left(stage, process.script)
+    return ended(stage, "command-killed", signal.SIGKILL, lambda process: [process.pid])
 
 
 def left(stage, script):

@@ -1,6 +1,8 @@
 // With a process of our own in the place of a rank, and a folder in the place of /dev/shm.
 #include "probe/rank_watch.h"
 
+#include "support/temporary_folder.h"
+
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
@@ -19,18 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "ranks-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string path;
-};
+using Folder = testing::TemporaryFolder;
 
 // Makes the file when it is told to, and holds it open until it is killed.
 class Rank {

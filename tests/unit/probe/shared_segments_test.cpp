@@ -1,5 +1,7 @@
 #include "probe/shared_segments.h"
 
+#include "support/temporary_folder.h"
+
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
@@ -13,18 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "segments-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string path;
-};
+using Folder = testing::TemporaryFolder;
 
 int opened(const std::string& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
