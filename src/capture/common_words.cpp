@@ -38,7 +38,7 @@ constexpr std::string_view kWords =
     "dockerenv containerenv singularity d "
     "size master addr port worker workers server client store "
     // hardware
-    "nvidia nvswitch amdgpu mlx4 mlx5 efa irdma bnxt rxe siw infiniband uverbs uvm ctl vm numa";
+    "nvidia nvswitch amdgpu mlx4 mlx5 efa irdma bnxt rxe siw infiniband uverbs uvm ctl numa";
 
 const std::set<std::string, std::less<>>& words() {
   static const std::set<std::string, std::less<>> all = [] {

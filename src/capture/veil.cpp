@@ -154,6 +154,10 @@ std::string Veil::setting(std::string_view name, std::string_view value) const {
 }
 
 std::string Veil::argument(std::string_view original) const {
+  if (const auto blank = original.find_first_of(" \t\n"); blank != std::string_view::npos) {
+    return argument(original.substr(0, blank)) + original[blank] +
+           argument(original.substr(blank + 1));  // of sh -c "..."
+  }
   const auto equals = original.find('=');
   const auto name = original.substr(0, equals);
   const bool flag = original.starts_with('-');

@@ -1,6 +1,7 @@
 #include "capture/anonymous.h"
 
 #include "capture/capture.h"
+#include "capture/common_words.h"
 #include "collect/collect.h"
 #include "rules/predict.h"
 #include "support/check_cases.h"
@@ -80,6 +81,7 @@ machine::CapturedMachine site() {
   words("/proc/7/cmdline",
         {"/home/pavel/venv/bin/python3", "-m", "torch.distributed.run", "--nnodes=2",
          "--rdzv-endpoint", "gpu08:29400", "/scratch/zeppelin/train.py", "--project", "zeppelin"});
+  words("/proc/9/cmdline", {"sh", "-c", "/usr/bin/cc -I/srv/zeppelin/x -o olga.o; cd zeppelin"});
   words("/proc/8/cmdline", {"ssh", "olga@bastion3", "-I/home/pavel/include", "gpu[10-11]"});
   files["/home/pavel/venv/lib/python3.11/site-packages/zeppelin-1.0.dist-info/RECORD"];
   files["/home/pavel/venv/lib/libzzz.so"].link = "libzzz.so.1";
@@ -292,5 +294,5 @@ TEST_CASE("this machine, written down, says the same without its names") {
       CHECK(text.find("\"" + own.address.text() + "\"") == std::string::npos);
     }
   }
-  CHECK(other.hostname != notes.hostname);
+  CHECK((other.hostname != notes.hostname || is_common(notes.hostname)));
 }
