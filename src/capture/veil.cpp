@@ -153,22 +153,31 @@ std::string Veil::setting(std::string_view name, std::string_view value) const {
   return chosen ? words(plain(value)) : text(value);
 }
 
+// Of `sh -c "..."` each word is one.
 std::string Veil::argument(std::string_view original) const {
-  if (const auto blank = original.find_first_of(" \t\n"); blank != std::string_view::npos) {
-    return argument(original.substr(0, blank)) + original[blank] +
-           argument(original.substr(blank + 1));  // of sh -c "..."
+  std::string out;
+  std::size_t at = 0;
+  while (at < original.size()) {
+    const auto end = std::min(original.find_first_of(" \t\n", at), original.size());
+    out += argument_word(original.substr(at, end - at));
+    if (end < original.size()) out += original[end];
+    at = end + 1;
   }
+  return out;
+}
+
+std::string Veil::argument_word(std::string_view original) const {
   const auto equals = original.find('=');
   const auto name = original.substr(0, equals);
   const bool flag = original.starts_with('-');
   if (equals != std::string_view::npos && (flag || may_leave_a_process(name))) {
     const auto value = original.substr(equals + 1);
-    return std::string(name) + "=" + (flag ? argument(value) : setting(name, value));
+    return std::string(name) + "=" + (flag ? argument_word(value) : setting(name, value));
   }
   if (flag && original.find('/') == std::string_view::npos) return plain(original);
   if (flag) {  // "-I/home/maria/include"
     const auto slash = original.find('/');
-    return std::string(original.substr(0, slash)) + argument(original.substr(slash));
+    return std::string(original.substr(0, slash)) + argument_word(original.substr(slash));
   }
   if (original.starts_with('/')) return is_private(original) ? path(original) : text(original);
   const bool list = original.find('[') != std::string_view::npos;

@@ -35,6 +35,7 @@ class Veil {
 
  private:
   [[nodiscard]] std::string plain(std::string_view original) const;
+  [[nodiscard]] std::string argument_word(std::string_view original) const;
   [[nodiscard]] std::string segment(std::string_view original) const;
   [[nodiscard]] bool stays(std::string_view word) const;
 
