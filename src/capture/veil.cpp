@@ -166,22 +166,26 @@ std::string Veil::argument(std::string_view original) const {
   return out;
 }
 
+std::string Veil::value_word(std::string_view original) const {
+  if (original.starts_with('/')) return is_private(original) ? path(original) : text(original);
+  const bool list = original.find('[') != std::string_view::npos;
+  return words(plain(list ? written_out(original) : std::string(original)));
+}
+
 std::string Veil::argument_word(std::string_view original) const {
   const auto equals = original.find('=');
   const auto name = original.substr(0, equals);
   const bool flag = original.starts_with('-');
   if (equals != std::string_view::npos && (flag || may_leave_a_process(name))) {
     const auto value = original.substr(equals + 1);
-    return std::string(name) + "=" + (flag ? argument_word(value) : setting(name, value));
+    return std::string(name) + "=" + (flag ? value_word(value) : setting(name, value));
   }
   if (flag && original.find('/') == std::string_view::npos) return plain(original);
   if (flag) {  // "-I/home/maria/include"
     const auto slash = original.find('/');
-    return std::string(original.substr(0, slash)) + argument_word(original.substr(slash));
+    return std::string(original.substr(0, slash)) + value_word(original.substr(slash));
   }
-  if (original.starts_with('/')) return is_private(original) ? path(original) : text(original);
-  const bool list = original.find('[') != std::string_view::npos;
-  return words(plain(list ? written_out(original) : std::string(original)));
+  return value_word(original);
 }
 
 }  // namespace distdoctor::capture

@@ -36,6 +36,7 @@ class Veil {
  private:
   [[nodiscard]] std::string plain(std::string_view original) const;
   [[nodiscard]] std::string argument_word(std::string_view original) const;
+  [[nodiscard]] std::string value_word(std::string_view original) const;
   [[nodiscard]] std::string segment(std::string_view original) const;
   [[nodiscard]] bool stays(std::string_view word) const;
 
