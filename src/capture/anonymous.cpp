@@ -148,8 +148,8 @@ std::string accounts_of(std::string_view text, const Veil& veil) {
 std::string without_comments(std::string_view text) {
   std::string kept;
   for (const auto line : split_lines(text)) {
-    const auto said = line.substr(0, line.find('#'));
-    if (!trim(said).empty()) kept += std::string(said) + "\n";
+    const auto said = trim(line.substr(0, line.find('#')));
+    if (!said.empty()) kept += std::string(said) + "\n";
   }
   return kept;
 }
