@@ -15,7 +15,7 @@ packages_of() {
     bisect) echo doctest-dev iproute2 procps openssh-server openssh-client findutils python3 ;;
     lint) echo doctest-dev git clang-19 clang-format-19 clang-tidy-19 shellcheck ;;
     fuzz) echo clang-19 libclang-rt-19-dev ;;
-    bench) echo iproute2 procps ethtool nftables openssh-server openssh-client python3 ;;
+    bench) echo iproute2 procps ethtool nftables openssh-server openssh-client python3 iperf3 ;;
   esac
 }
 

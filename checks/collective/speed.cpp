@@ -19,6 +19,10 @@ void report(const Case& c, const Isolation& found, Judge& judge) {
                         found.bus_gb_per_s, found.limit, found.allowed_gb_per_s));
   finding.certainty = Certainty::possible;
   if (!add_proof(c, found, finding)) return;
+  // What NCCL reaches says little of Gloo, whose own code is a limit, too.
+  if (c.cluster.experiments.front().backend == RunBackend::gloo) {
+    finding.severity = Severity::notice;
+  }
   finding.fix = {by_hand("*",
                          "compare with the same machines elsewhere (nccl-tests), then look at CPU "
                          "binding, NUMA, clocks and the load of the network")};

@@ -77,7 +77,7 @@ void run(const Case& c, Judge& judge) {
   judge.report(std::move(finding));
 }
 
-constexpr std::string_view kCauses[] = {"net-bandwidth-low", "collective-hang"};
+constexpr std::string_view kCauses[] = {"net-wire-slow", "collective-hang"};
 constexpr Page kPage{
     .meaning =
         "Of a thousand small packets of ours more than one in a hundred did not arrive, twice. "

@@ -69,7 +69,7 @@ struct DialAnswer {
   bool operator==(const DialAnswer&) const = default;
 };
 
-// Round trip, path MTU and loss to a listening set with `udp`.
+// Round trip, path MTU and loss to a listening set with `udp`; with `streams` round trip and wire.
 struct PathTarget {
   Purpose purpose = Purpose::nccl_data;
   Address source = {};  // unspecified: the kernel chooses, as for NCCL and Gloo
@@ -78,6 +78,9 @@ struct PathTarget {
   std::uint16_t bulk_port = 0;
   std::uint64_t nonce = 0;
   int loss_packets = 1000;  // 0 to 100,000
+  // So many TCP streams fill the wire at once, one number after the other; 1 to 64, 8 numbers.
+  std::vector<int> streams = {};
+  int speed_ms = 0;  // for each of these numbers, up to 5,000
   bool operator==(const PathTarget&) const = default;
 };
 struct PathRequest {
@@ -253,6 +256,8 @@ void fields(V& v, T& x) {
   v("bulk_port", x.bulk_port);
   v("nonce", x.nonce);
   v("loss_packets", x.loss_packets);
+  v("streams", x.streams);
+  v("speed_ms", x.speed_ms);
 }
 template <class V, Is<PathRequest> T>
 void fields(V& v, T& x) {

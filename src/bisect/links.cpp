@@ -2,6 +2,7 @@
 
 #include <distdoctor/hcas.h>
 #include <distdoctor/views.h>
+#include <distdoctor/wire_speeds.h>
 
 #include "base/text.h"
 
@@ -192,6 +193,22 @@ Limit by_tcp(const NodeFacts& node, const std::vector<std::string>& interfaces) 
   return limit;
 }
 
+// What one adapter of Gloo or NCCL adds up over several interfaces is not known.
+bool one_interface(const Shape& shape, const Prediction& prediction) {
+  return !shape.nccl() || (prediction.nccl.known() && prediction.nccl->net_socket.size() == 1);
+}
+
+// As it was measured, where nothing but the wire limits it.
+Limit by_measured(const ClusterFacts& cluster, const Shape& shape, const NodeFacts& node) {
+  const auto found = node_wire(cluster, node.host, shape.backend);
+  if (!found || (!shape.nccl() && found->gb_per_s > kGlooCeiling)) return std::nullopt;
+  return LinkLimit{
+      .gb_per_s = kTcpShare * found->gb_per_s,
+      .limit = fmt::format("TCP from {} to {}, measured: {:.3g} GB/s", found->wire.from->host,
+                           found->wire.to->host, found->gb_per_s),
+      .between_nodes = true};
+}
+
 Limit between(const ClusterFacts& cluster,
               const Shape& shape,
               const NodeFacts& node,
@@ -204,11 +221,18 @@ Limit between(const ClusterFacts& cluster,
     const std::size_t ranks = on_node(shape.places, node.host).size();
     return by_unused_rdma(node, shape, by_rdma(node, *prediction, ranks));
   }
-  const Limit chosen = by_tcp(node, interfaces_of(shape, *prediction));
+  const auto interfaces = interfaces_of(shape, *prediction);
+  const Limit measured =
+      one_interface(shape, *prediction) ? by_measured(cluster, shape, node) : std::nullopt;
+  const Limit chosen = measured ? measured : by_tcp(node, interfaces);
   Limit best = chosen;
   for (const Wire& wire : shape.wires) {
-    const Limit other = by_tcp(node, wire.interfaces);
-    if (best && other && other->gb_per_s > best->gb_per_s) best = other;
+    const bool in_use =
+        std::ranges::find_first_of(wire.interfaces, interfaces) != wire.interfaces.end();
+    if (measured && in_use) continue;
+    const Limit its = by_tcp(node, wire.interfaces);
+    if (measured && !its) return std::nullopt;  // nobody knows whether it would do better
+    if (best && its && its->gb_per_s > best->gb_per_s) best = its;
   }
   return best;
 }

@@ -3,6 +3,7 @@
 
 #include <distdoctor/diagnosis.h>
 #include <distdoctor/facts/experiment.h>
+#include <distdoctor/facts/pairs.h>
 
 #include <string>
 #include <string_view>
@@ -11,11 +12,12 @@
 namespace distdoctor::codec {
 
 // Indented, with a line end. `command` is the subcommand's name; experiments, and what they
-// isolate, stand in it where there were any.
+// isolate, stand in it where there were any; of pairs the wires that were measured.
 std::string write_report(std::string_view command,
                          const Diagnosis& diagnosis,
                          double elapsed_s,
                          const std::vector<Experiment>& experiments = {},
-                         const std::vector<Isolation>& isolations = {});
+                         const std::vector<Isolation>& isolations = {},
+                         const std::vector<PairFacts>& pairs = {});
 
 }  // namespace distdoctor::codec

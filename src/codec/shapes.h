@@ -76,6 +76,16 @@ struct GapRow {
   Why kind = Why::not_collected;
   std::string why = {};
 };
+// What plain TCP carries from one node to another.
+struct WireRow {
+  std::string from = {};
+  std::string to = {};
+  std::string interface = {};
+  Address source = {};
+  Address destination = {};
+  Observed<double> rtt_ms = {};
+  std::vector<WireSpeed> speeds = {};
+};
 struct ReportShape {
   Constant schema = {"distdoctor/1"};
   std::string command = {};
@@ -84,6 +94,7 @@ struct ReportShape {
   std::vector<GapRow> gaps = {};
   Sometimes<std::vector<Experiment>> experiments = {};  // of a bisect
   Sometimes<std::vector<Isolation>> isolations = {};    // of these
+  Sometimes<std::vector<WireRow>> wires = {};           // below them
 };
 template <class V, Is<GapRow> T>
 void fields(V& v, T& x) {
@@ -91,6 +102,16 @@ void fields(V& v, T& x) {
   v("fact", x.fact);
   v("kind", x.kind);
   v("why", x.why);
+}
+template <class V, Is<WireRow> T>
+void fields(V& v, T& x) {
+  v("from", x.from);
+  v("to", x.to);
+  v("interface", x.interface);
+  v("source", x.source);
+  v("destination", x.destination);
+  v("rtt_ms", x.rtt_ms);
+  v("speeds", x.speeds);
 }
 template <class V, Is<ReportShape> T>
 void fields(V& v, T& x) {
@@ -106,6 +127,7 @@ void fields(V& v, T& x) {
   v("nodes", x.diagnosis.nodes);
   v("experiments", x.experiments);
   v("isolations", x.isolations);
+  v("wires", x.wires);
 }
 
 struct ClusterShape {

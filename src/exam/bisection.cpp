@@ -4,8 +4,12 @@
 
 #include "base/text.h"
 #include "bisect/bisect.h"
+#include "exam/traffic.h"
+#include "probe/plan_wire.h"
 
 #include <algorithm>
+#include <chrono>
+#include <random>
 #include <utility>
 #include <variant>
 
@@ -13,6 +17,9 @@ namespace distdoctor::exam {
 namespace {
 
 namespace planner = distdoctor::bisect;
+
+constexpr std::chrono::seconds kToListen{5};
+constexpr int kBudgetShare = 3;  // one part of so many is for the wires, at most
 
 RunBackend backend_of(const ClusterFacts& cluster, const Bisection& wanted) {
   const bool gpus = std::ranges::any_of(cluster.nodes, has_gpus);
@@ -42,6 +49,20 @@ void add_gpu_users(const NodeFacts& node, std::vector<std::string>& users) {
                       std::to_string(gpu.index));
     }
   }
+}
+
+// Once a run has shown that the data gets through, and how: what the wires below it carry.
+void measure_wires_below(const Experiment& baseline,
+                         fleet::Fleet& fleet,
+                         const TrafficLimits& limits,
+                         ClusterFacts& cluster) {
+  const auto rounds = probe::plan_wires(cluster, baseline, {}, std::random_device{}());
+  const auto part = limits.deadline.remaining() / kBudgetShare;
+  measure_wires(rounds, fleet,
+                {.deadline = Deadline::after(part),
+                 .timeout = limits.timeout,
+                 .interrupted = limits.interrupted},
+                cluster);
 }
 
 }  // namespace
@@ -75,7 +96,19 @@ Result<std::vector<Layer>> read_layers(std::string_view text) {
 }
 
 std::vector<std::string> tree_of(const ClusterFacts& cluster, const Bisection& wanted) {
-  return planner::tree(cluster, planned(cluster, wanted));
+  const auto options = planned(cluster, wanted);
+  auto lines = planner::tree(cluster, options);
+  const auto other_node = [&](const RunPlace& place) {
+    return place.node != options.places.front().node;
+  };
+  if (std::ranges::any_of(options.places, other_node)) {
+    const probe::WireLimits wires;
+    lines.push_back(
+        "Between nodes over TCP, after the first run: plain TCP to each neighbour and back, " +
+        std::to_string(wires.speed_ms) + " ms by one stream and by " +
+        std::to_string(wires.streams) + ", one path of a node at a time.");
+  }
+  return lines;
 }
 
 std::string bisect(const Bisection& wanted,
@@ -101,6 +134,10 @@ std::string bisect(const Bisection& wanted,
     run_experiment(*run, cluster, fleet, limits);
     if (wanted.watch) wanted.watch(*run, true);
     cluster.experiments.push_back(std::move(*run));
+    if (cluster.experiments.size() > 1) continue;
+    measure_wires_below(cluster.experiments.front(), fleet,
+                        {.deadline = deadline, .timeout = kToListen, .interrupted = interrupted},
+                        cluster);
   }
 }
 

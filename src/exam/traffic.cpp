@@ -1,6 +1,7 @@
 #include "exam/traffic.h"
 
 #include "probe/assemble.h"
+#include "probe/plan_wire.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -55,6 +56,15 @@ class Traffic {
     answers.sent = ask(probe::rdma_send_requests(plan, answers.opened),
                        std::chrono::milliseconds(request.timeout_ms) + kForTheWay);
     return answers;
+  }
+
+  void measure(const probe::Round& round, ClusterFacts& cluster) {
+    probe::RoundAnswers asked;
+    asked.listens = ask_quick(probe::listen_requests(round));
+    asked.paths = ask(probe::wire_requests(round, asked.listens),
+                      std::chrono::milliseconds(round.path_timeout_ms) + kForTheWay);
+    ask_quick(probe::report_requests(round));
+    probe::take_wires(round, asked, cluster);
   }
 
   [[nodiscard]] bool over() const { return interrupted() || limits_.deadline.expired(); }
@@ -121,6 +131,19 @@ void send_traffic(const probe::ProbePlan& plan,
   if (plan.rdma.empty()) return;
   const auto [opened, sent] = traffic.over() ? RdmaAnswers{} : traffic.send_rdma(plan);
   cluster.rdma_paths = probe::assemble_rdma(plan, opened, sent, cluster.untried);
+}
+
+void measure_wires(const std::vector<probe::Round>& rounds,
+                   fleet::Fleet& fleet,
+                   const TrafficLimits& limits,
+                   ClusterFacts& cluster) {
+  Traffic traffic(fleet, limits);
+  for (const bool again : {false, true}) {
+    for (const probe::Round& round : again ? probe::confirm_wires(cluster, rounds) : rounds) {
+      if (traffic.over()) return;
+      traffic.measure(round, cluster);
+    }
+  }
 }
 
 }  // namespace distdoctor::exam

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <vector>
 
 namespace distdoctor::exam {
 
@@ -25,5 +26,11 @@ void send_traffic(const probe::ProbePlan& plan,
                   fleet::Fleet& fleet,
                   const TrafficLimits& limits,
                   ClusterFacts& cluster);
+
+// Rounds of probe::plan_wires(), and those that confirm what looked slow: fills Path::wire.
+void measure_wires(const std::vector<probe::Round>& rounds,
+                   fleet::Fleet& fleet,
+                   const TrafficLimits& limits,
+                   ClusterFacts& cluster);
 
 }  // namespace distdoctor::exam

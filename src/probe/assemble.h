@@ -65,6 +65,12 @@ std::vector<RdmaPath> assemble_rdma(const ProbePlan& plan,
                                     std::span<const Observed<Answer>> sent,
                                     std::vector<Untried>& untried);
 
+// Of a round of plan_wires(): one for each path whose sink listens.
+std::vector<HostRequest> wire_requests(const Round& round,
+                                       std::span<const Observed<Answer>> listens);
+// Adds what was measured to the known paths; of a path without any figure the reason why not.
+void take_wires(const Round& round, const RoundAnswers& asked, ClusterFacts& cluster);
+
 // Puts the answers to duplicate_requests() into the nodes' facts.
 void take_duplicates(const ProbePlan& plan,
                      std::span<const Observed<Answer>> answers,

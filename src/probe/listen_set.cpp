@@ -27,6 +27,7 @@ constexpr milliseconds kHelloTime{300};
 constexpr milliseconds kClientTime{2'000};
 constexpr milliseconds kBulkTime{20'000};
 constexpr milliseconds kMasterTime{2'000};
+constexpr milliseconds kLongestPour{10'000};
 
 bool has(const std::vector<std::uint16_t>& ports, std::uint16_t port) {
   return std::ranges::find(ports, port) != ports.end();
@@ -229,8 +230,19 @@ void ListenSet::answer_bulk(Client& client, const BulkRequest& request) {
       const Counted counted = sink_->counted(request.number, request.round);
       return reply(client, encode(BulkReply{counted.received, counted.missed}));
     }
+    case BulkKind::pour:
+      return pour_out(client, request.number);
   }
   foreign(client);
+}
+
+// The connection goes to a thread of its own: this one would be the bottleneck.
+void ListenSet::pour_out(Client& client, std::uint64_t most_ms) {
+  reply(client, encode(BulkReply{}));
+  if (client.done) return;
+  client.done = true;
+  const auto most = std::min<std::uint64_t>(most_ms, kLongestPour.count());
+  drains_.take(std::move(client.fd), Deadline::after(milliseconds(most)));
 }
 
 void ListenSet::reply(Client& client, const std::string& bytes) {
@@ -269,6 +281,7 @@ void ListenSet::close(const std::string& why) {
     client.done = true;
   }
   sink_.reset();
+  drains_.end();
 }
 
 }  // namespace distdoctor::probe

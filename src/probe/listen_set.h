@@ -6,6 +6,7 @@
 
 #include "base/deadline.h"
 #include "base/fd.h"
+#include "probe/drains.h"
 #include "probe/endpoint.h"
 #include "probe/syn_watch.h"
 #include "probe/udp_sink.h"
@@ -72,6 +73,7 @@ class ListenSet {
   void serve_bulk(Client& client);
   void answer_bulk(Client& client, const BulkRequest& request);
   void reply(Client& client, const std::string& bytes);
+  void pour_out(Client& client, std::uint64_t most_ms);
   // A client that is not one of our probes. On the job's own port that is the end of it.
   void foreign(Client& client);
 
@@ -82,6 +84,7 @@ class ListenSet {
   std::vector<Listening> listening_;
   std::vector<Client> clients_;
   std::unique_ptr<UdpSink> sink_;
+  Drains drains_;
 };
 
 }  // namespace distdoctor::probe

@@ -3,6 +3,7 @@
 #include "probe/packets.h"
 #include "probe/probe.h"
 #include "probe/stream.h"
+#include "probe/wire_speed.h"
 
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -87,6 +88,7 @@ class Measuring {
     if (!control) return give_up(unknown_because(control.error()));
     path_.source = own_end(control->fd()).address();
     path_.rtt_ms = round_trip(*control, deadline_);
+    if (!target_.streams.empty()) return measure_wire();
     auto packets = PacketSource::open(target_);
     measure_mtu(*control, packets);
     path_.loss = packets ? measure_loss(*packets, *control) : unknown_because(packets.error());
@@ -97,6 +99,13 @@ class Measuring {
     path_.rtt_ms = why;
     path_.mtu = why;
     path_.loss = why;
+    if (!target_.streams.empty()) path_.wire = why;
+  }
+
+  void measure_wire() {
+    path_.mtu = Unknown{.text = "not asked for"};
+    path_.loss = Unknown{.text = "not asked for"};
+    path_.wire = wire_speeds(target_, path_.rtt_ms.known() ? *path_.rtt_ms : 0, deadline_);
   }
 
   void measure_mtu(Stream& control, Result<PacketSource>& packets) {

@@ -103,6 +103,11 @@ Result<BulkReply> Stream::count(std::uint64_t stream, std::uint8_t round, Deadli
              deadline);
 }
 
+Result<BulkReply> Stream::pour(std::chrono::milliseconds most, Deadline deadline) {
+  const auto number = static_cast<std::uint64_t>(std::max<std::int64_t>(most.count(), 0));
+  return ask({.kind = BulkKind::pour, .nonce = nonce_, .number = number}, deadline);
+}
+
 std::uint64_t Stream::acknowledged() const {
   tcp_info info{};
   socklen_t size = sizeof info;

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "probe/wire.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -21,6 +22,8 @@ class Stream {
   // `size` bytes; the reply's value is what the sink took.
   Result<BulkReply> send_data(std::uint64_t size, Deadline deadline);
   Result<BulkReply> count(std::uint64_t stream, std::uint8_t round, Deadline deadline);
+  // After it whatever is sent is taken, and nothing else is understood.
+  Result<BulkReply> pour(std::chrono::milliseconds most, Deadline deadline);
 
   [[nodiscard]] const Fd& fd() const { return fd_; }
   // Of all that was sent, what the other kernel has acknowledged, in bytes.

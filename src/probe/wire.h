@@ -28,14 +28,16 @@ struct Greeting {
   bool operator==(const Greeting&) const = default;
 };
 
-enum class BulkKind : std::uint8_t { ping = 1, data = 2, count = 3 };
+enum class BulkKind : std::uint8_t { ping = 1, data = 2, count = 3, pour = 4 };
 struct BulkRequest {
   static constexpr std::string_view kMark = "DDbulk_1";
   static constexpr std::size_t kBytes = 26;
   BulkKind kind = BulkKind::ping;
   std::uint8_t round = 0;  // count: of which round
   std::uint64_t nonce = 0;
-  std::uint64_t number = 0;  // data: bytes that follow; count: the stream
+  // data: bytes that follow; count: the stream; pour: for how many ms bytes without end may follow
+  // the reply
+  std::uint64_t number = 0;
   bool operator==(const BulkRequest&) const = default;
 };
 struct BulkReply {

@@ -6,7 +6,8 @@ namespace distdoctor::render {
 
 void json(const Report& report, std::ostream& out) {
   out << codec::write_report(report.command, report.diagnosis, report.elapsed_s,
-                             report.cluster.experiments, report.cluster.isolations);
+                             report.cluster.experiments, report.cluster.isolations,
+                             report.cluster.pairs);
 }
 
 void facts(const NodeFacts& node, const Prediction* prediction, std::ostream& out) {

@@ -163,6 +163,7 @@ void text(const Report& report, const TextOptions& options, std::ostream& out) {
   out << '\n';
   for (const std::string_view area : kAreas) module(area, report, style, out);
   runs(report.cluster.experiments, style, out);
+  wires(report.cluster.pairs, style, out);
   diagnosis(report, style, out);
   if (report.diagnosis.causes.empty()) out << '\n';
   verdict(report, style, out);

@@ -9,7 +9,7 @@ COLLECTIVES = [
     Collective("bisect-healthy-2", "", args=SIZES, most_runs=4),
     Collective("bisect-healthy-3", "", hosts=3, args=SIZES, most_runs=4),
     Collective("bisect-slow-interface", "collective-interface-wrong", ("fault node1 slow 60mbit eth0",), hosts=3, args=SIZES),
-    Collective("bisect-slow-node", "collective-place-slow", ("fault node1 slow 60mbit eth0", "fault node1 slow 60mbit eth1"),
+    Collective("bisect-slow-node", "net-wire-slow", ("fault node1 slow 60mbit eth0", "fault node1 slow 60mbit eth1"),
                hosts=3, args=SIZES),
     Collective("bisect-loss", "net-packet-loss", ("fault node1 loss 5 eth0",), args=BRIEF),
     Collective("bisect-one-way", "net-one-way-dropped", ("fault node1 drop-new-from 10.10.0.10",), args=BRIEF),

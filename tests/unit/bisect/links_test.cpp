@@ -33,6 +33,29 @@ void edit(Observed<T>& fact, Change change) {
   fact = value;
 }
 
+// Between all nodes by eth1, as many streams as NCCL has: alone, and beside the others.
+void carry(ClusterFacts& facts, double alone, double beside) {
+  facts.pairs.clear();
+  for (const NodeFacts& from : facts.nodes) {
+    for (const NodeFacts& to : facts.nodes) {
+      if (&from == &to) continue;
+      facts.pairs.push_back({.from = from.host, .to = to.host});
+      facts.pairs.back().paths = {
+          {.source = {},
+           .destination = {},
+           .interface = "eth1",
+           .wire = std::vector<WireSpeed>{{1, 0.5, 0.7}, {8, alone, 0.7}, {8, beside, 0.7}}}};
+    }
+  }
+}
+void only_eth1(ClusterFacts& facts) {
+  for (NodeFacts& node : facts.nodes) {
+    edit(node.links, [](std::vector<Link>& links) {
+      std::erase_if(links, [](const Link& link) { return link.name == "eth0"; });
+    });
+  }
+}
+
 const std::vector<Row> rows = {
     {"PCIe 4.0 x16 with P2P", kPcie, [](auto&) {}, 0.45 * 31.504,
      "PCIe x16 at 16 GT/s of GPU 0 on node0"},
@@ -91,6 +114,34 @@ const std::vector<Row> rows = {
      0.8 * 3.125,
      "eth1 of 25 Gb/s on node0",
      "NET/Socket/0"},
+    {"TCP as it was measured, in place of what the link claims", kTcp,
+     [](ClusterFacts& facts) {
+       only_eth1(facts);
+       carry(facts, 2, 1.9);
+     },
+     0.8 * 1.9, "TCP from node0 to node1, measured: 1.9 GB/s", "NET/Socket/0"},
+    {"slower beside the others: a processor or the switch", kTcp,
+     [](ClusterFacts& facts) {
+       only_eth1(facts);
+       carry(facts, 2, 1.6);
+     },
+     0.8 * 3.125, "eth1 of 25 Gb/s on node0", "NET/Socket/0"},
+    {"measured one way only", kTcp,
+     [](ClusterFacts& facts) {
+       only_eth1(facts);
+       carry(facts, 2, 2);
+       facts.pairs.pop_back();
+     },
+     0.8 * 3.125, "eth1 of 25 Gb/s on node0", "NET/Socket/0"},
+    {"another wire claims more than was measured", kTcp,
+     [](ClusterFacts& facts) { carry(facts, 0.05, 0.05); }, 0.8 * 1.25, "eth0 of 10 Gb/s on node0",
+     "NET/Socket/0"},
+    {"what another wire would do is not known", kTcp,
+     [](ClusterFacts& facts) {
+       carry(facts, 2, 2);
+       edit(facts.nodes[0].links, [](std::vector<Link>& links) { links[1].speed_mbps = {}; });
+     },
+     0, "", "NET/Socket/0"},
     {"a speed that the kernel does not know", kTcp,
      [](ClusterFacts& facts) {
        edit(facts.nodes[0].links, [](std::vector<Link>& links) { links[2].speed_mbps = {}; });

@@ -18,6 +18,7 @@ const std::vector<Request> kRequests = {
     ListenRequest{.id = "a", .address = addr("10.0.0.1"), .spread = 8, .nonce = ~std::uint64_t{0}},
     DialRequest{.targets = {{.address = addr("::1"), .port = 29500, .nonce = 1}}, .timeout_ms = 5},
     PathRequest{.targets = {{.source = addr("10.0.0.1"), .udp_port = 9}}, .timeout_ms = 5},
+    PathRequest{.targets = {{.bulk_port = 9, .streams = {1, 8}, .speed_ms = 1000}}},
     ReportRequest{.id = "a"},
     DuplicateRequest{.choices = {{"eth0", addr("10.0.0.1")}}},
     RdmaRequest{.id = "a", .device = "mlx5_0", .sizes = {64}, .other = RdmaEnd{.queue_pair = 7}},
@@ -39,7 +40,7 @@ const std::vector<Answer> kAnswers = {
 }  // namespace
 
 TEST_CASE("every request and answer reads back as it was written") {
-  REQUIRE(kRequests.size() == std::variant_size_v<Request>);
+  REQUIRE(kRequests.size() >= std::variant_size_v<Request>);
   for (const Request& request : kRequests) {
     const std::string text = write_request(request);
     CAPTURE(text);

@@ -61,6 +61,12 @@ bool have_jsonschema() {
   return std::system("/usr/bin/python3 -c 'import jsonschema' 2>/dev/null") == 0;
 }
 
+ClusterFacts wired() {
+  ClusterFacts cluster = testing::healthy_cluster(2);
+  cluster.pairs[0].paths[0].wire = std::vector<WireSpeed>{{1, 2.5, 0.7}, {8, 3, 0.7}};
+  return cluster;
+}
+
 }  // namespace
 
 TEST_CASE("packaging/schema is what the code says") {
@@ -86,9 +92,11 @@ TEST_CASE("what is written fits its schema, and what does not is told apart") {
   CHECK(valid(kReportSchema, write_report("check", testing::dropped_port_diagnosis(), 2)));
   CHECK(valid(kReportSchema, write_report("check", Diagnosis{}, 0)));
   const std::string bisected =
-      write_report("bisect", Diagnosis{}, 0, {Experiment{}}, {Isolation{}});
+      write_report("bisect", Diagnosis{}, 0, {Experiment{}}, {Isolation{}}, wired().pairs);
   CHECK(valid(kReportSchema, bisected));
   CHECK(bisected.find("\"isolations\"") != std::string::npos);
+  CHECK(bisected.find("\"speeds\"") != std::string::npos);
+  CHECK(valid(kClusterSchema, write_cluster(wired())));
   CHECK(valid(kClusterSchema, write_cluster(cluster)));
   CHECK(valid(kFactsSchema, write_facts(empty, nullptr)));
   CHECK(valid(kFactsSchema, write_facts(cluster.nodes[0], cluster.predicted.nodes.data())));

@@ -1,5 +1,6 @@
 #include "exam/traffic.h"
 
+#include "probe/plan_wire.h"
 #include "support/builders.h"
 #include "support/scripted_fleet.h"
 
@@ -9,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace distdoctor::exam {
@@ -71,6 +73,74 @@ TEST_CASE("Ctrl-C and an ended budget leave every planned pair incomplete, with 
                        "interrupted before it was tried"));
   CHECK(all_incomplete(Sent(std::chrono::seconds(0)).cluster,
                        "the budget was used up before it was tried"));
+}
+
+// A fake: every sink listens, every wire carries the same, except what node1 sends.
+class FakeWires final : public fleet::Fleet {
+ public:
+  [[nodiscard]] std::vector<fleet::PeerState> peers() const override { return {}; }
+  std::vector<Observed<Answer>> ask(std::span<const fleet::Ask> asks, Deadline /*by*/) override {
+    std::vector<Observed<Answer>> answers;
+    for (const fleet::Ask& row : asks) answers.push_back(answer(row));
+    return answers;
+  }
+  void interrupt() override {}
+  void close() override {}
+
+  int measured = 0;
+
+ private:
+  Answer answer(const fleet::Ask& row) {
+    if (std::holds_alternative<ListenRequest>(row.request)) return ListenAnswer{.bulk_port = 7};
+    const auto* request = std::get_if<PathRequest>(&row.request);
+    if (request == nullptr) return ReportAnswer{};
+    PathAnswer paths;
+    std::vector<WireSpeed> speeds;
+    for (const int streams : request->targets.at(0).streams) {
+      speeds.push_back({streams, row.host == "node1" ? 0.1 : 1, 0.7});
+    }
+    paths.paths.push_back({.source = {}, .destination = {}, .wire = speeds});
+    ++measured;
+    return paths;
+  }
+};
+
+struct Measured {
+  explicit Measured(const std::atomic<bool>* interrupted = nullptr) {
+    Experiment run{.backend = RunBackend::gloo, .outcome = RunOutcome::ok};
+    for (const NodeFacts& node : cluster.nodes) {
+      run.ranks.emplace_back().place = {.node = node.host};
+    }
+    measure_wires(probe::plan_wires(cluster, run, {}, 1), fleet,
+                  {.deadline = Deadline::after(std::chrono::seconds(600)),
+                   .timeout = std::chrono::seconds(5),
+                   .interrupted = interrupted},
+                  cluster);
+  }
+  [[nodiscard]] std::size_t figures(const std::string& from, const std::string& to) const {
+    for (const PairFacts& pair : cluster.pairs) {
+      if (pair.from != from || pair.to != to) continue;
+      const auto& wire = pair.paths.back().wire;  // Gloo's
+      return wire.known() ? wire->size() : 0;
+    }
+    return 0;
+  }
+  ClusterFacts cluster = testing::healthy_cluster(3);
+  FakeWires fleet;
+};
+
+TEST_CASE("every wire is measured alone and beside the others, a slow one once more") {
+  const Measured wires;
+  CHECK(wires.fleet.measured == 6 + 3 + 2);
+  CHECK(wires.figures("node0", "node1") == 3);
+  CHECK(wires.figures("node1", "node2") == 4);
+  CHECK(wires.figures("node1", "node0") == 3);
+  CHECK(wires.figures("node0", "node2") == 2);
+}
+
+TEST_CASE("after Ctrl-C no wire is filled") {
+  const std::atomic<bool> yes = true;
+  CHECK(Measured(&yes).fleet.measured == 0);
 }
 
 }  // namespace

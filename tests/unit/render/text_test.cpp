@@ -141,5 +141,26 @@ TEST_CASE("interrupted says so") {
   CHECK(has(printed(diagnosis, {}), "cut short by Ctrl-C or the budget, so this is a part only"));
 }
 
+TEST_CASE("wires that were measured stand below the runs, the slowest first") {
+  ClusterFacts cluster = testing::healthy_cluster(4);
+  const auto shown = [&](const TextOptions& options) {
+    std::ostringstream out;
+    text({.command = "bisect", .diagnosis = {}, .cluster = cluster, .elapsed_s = 1.9}, options,
+         out);
+    return out.str();
+  };
+  CHECK_FALSE(has(shown({}), "plain TCP"));
+  for (PairFacts& pair : cluster.pairs) {
+    pair.paths[0].wire = std::vector<WireSpeed>{{1, 2.5, 0.7}, {8, 3, 0.7}, {8, 3.2, 0.7}};
+  }
+  cluster.pairs[5].paths[0].wire = std::vector<WireSpeed>{{1, 0.0075, 0.7}};
+  CHECK(has(
+      shown({}),
+      "plain TCP below them\n  node1 -> node3 by eth1: 0.0075 GB/s by 1 stream, 0.2 ms round trip\n"
+      "  node0 -> node1 by eth1: 2.5 GB/s by 1 stream, 3.2 by 8, 0.2 ms round trip\n"));
+  CHECK(has(shown({}), "  and 6 faster ones (-v)\n"));
+  CHECK_FALSE(has(shown({.verbose = true}), "faster ones"));
+}
+
 }  // namespace
 }  // namespace distdoctor::render
