@@ -87,11 +87,11 @@ std::string boot_id() {
   return id;
 }
 
-// A pushed program is nobody's any more once it runs (launch.cpp). Its helper came behind it.
+// A pushed program is nobody's any more once it runs (launch.cpp). Its helpers came behind it.
 void unlink_if_pushed() {
   const char* const pushed = ::getenv("DISTDOCTOR_PUSHED");  // NOLINT(concurrency-mt-unsafe)
   if (pushed == nullptr) return;
-  machine::trust_only_helper_behind_us();
+  machine::trust_only_helpers_behind_us();
   std::array<char, 4096> path{};
   if (::readlink("/proc/self/exe", path.data(), path.size() - 1) <= 0) return;
   if (std::string_view(path.data()).find("/distdoctor.") != std::string_view::npos) {

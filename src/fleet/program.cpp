@@ -32,14 +32,19 @@ Result<std::string> read_file(const std::string& path) {
   return bytes;
 }
 
-// Without the helper, where it is not beside us: that costs a gap there, as it does here.
+std::string with_own_helper(std::string program, const std::string& name) {
+  for (const auto& path : machine::helper_programs(name)) {
+    const auto helper = read_file(path);
+    if (helper) return machine::with_helper(std::move(program), name, *helper);
+  }
+  return program;
+}
+
+// Without a helper that is not beside us: that costs a gap there, as it does here.
 Result<std::shared_ptr<const std::string>> read_program() {
   DD_TRY(std::string program, read_file(kSelf));
-  for (const auto& path : machine::helper_programs("vendor")) {
-    const auto helper = read_file(path);
-    if (!helper) continue;
-    program = machine::with_helper(std::move(program), *helper);
-    break;
+  for (const char* const name : {"gloo_allreduce", "vendor"}) {
+    program = with_own_helper(std::move(program), name);
   }
   return std::make_shared<const std::string>(std::move(program));
 }

@@ -13,7 +13,7 @@ namespace distdoctor::fleet {
 // Its path, or /proc/self/exe when it was replaced or deleted since we started.
 std::string own_program();
 Program remote_program(const LaunchOptions& options);
-// What --push sends: the program with its helper behind it. Read once and shared by all peers.
+// What --push sends: the program with its helpers behind it. Read once and shared by all peers.
 Result<std::shared_ptr<const std::string>> program_bytes();
 
 }  // namespace distdoctor::fleet

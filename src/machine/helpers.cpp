@@ -12,19 +12,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 namespace distdoctor::machine {
 namespace {
 
-constexpr const char* kName = "vendor";
 constexpr std::string_view kMark = "distdoctor-helper/1\n";
 constexpr unsigned kExecutable = 0x10U;  // MFD_EXEC of Linux 6.3; older kernels refuse the flag
 
-// At the end of the file: the helper's length, and the mark.
-constexpr std::size_t kTrailer = sizeof(std::uint64_t) + kMark.size();
+// Behind each helper: its name, padded with zeros, its length, and the mark.
+constexpr std::size_t kNameBytes = 32;
+constexpr std::size_t kTrailer = kNameBytes + sizeof(std::uint64_t) + kMark.size();
+constexpr std::size_t kMostHelpers = 8;
 
 bool pushed = false;
-Fd from_behind;  // NOLINT(cert-err58-cpp): it does nothing
+Helpers from_behind;  // NOLINT(cert-err58-cpp): it does nothing
 
 Result<std::string> read_at(const Fd& file, std::size_t at, std::size_t length) {
   std::string bytes(length, '\0');
@@ -39,14 +42,14 @@ Result<std::string> read_at(const Fd& file, std::size_t at, std::size_t length) 
   return bytes;
 }
 
-Result<Fd> in_memory(std::string_view bytes) {
-  Fd memory(::memfd_create(kName, MFD_CLOEXEC | kExecutable));
-  if (!memory.valid() && errno == EINVAL) memory.reset(::memfd_create(kName, MFD_CLOEXEC));
-  if (!memory.valid()) return std::unexpected(errno_error("keep in memory", kName));
+Result<Fd> in_memory(const std::string& name, std::string_view bytes) {
+  Fd memory(::memfd_create(name.c_str(), MFD_CLOEXEC | kExecutable));
+  if (!memory.valid() && errno == EINVAL) memory.reset(::memfd_create(name.c_str(), MFD_CLOEXEC));
+  if (!memory.valid()) return std::unexpected(errno_error("keep in memory", name));
   while (!bytes.empty()) {
     const auto put = ::write(memory.get(), bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return std::unexpected(errno_error("keep in memory", kName));
+    if (put <= 0) return std::unexpected(errno_error("keep in memory", name));
     bytes.remove_prefix(static_cast<std::size_t>(put));
   }
   // A file that somebody has open for writing cannot be run.
@@ -56,12 +59,29 @@ Result<Fd> in_memory(std::string_view bytes) {
   return readable;
 }
 
+struct Trailer {
+  std::string name;
+  std::size_t length = 0;
+};
+
+// Of the helper that ends at `end`; none: what ends there is the program itself.
+Result<std::optional<Trailer>> read_trailer(const Fd& file, std::size_t end) {
+  if (end < kTrailer) return std::nullopt;
+  DD_TRY(const std::string text, read_at(file, end - kTrailer, kTrailer));
+  std::uint64_t length = 0;
+  std::memcpy(&length, text.data() + kNameBytes, sizeof length);
+  if (!text.ends_with(kMark) || length > end - kTrailer) return std::nullopt;
+  const std::string name = text.substr(0, kNameBytes);
+  return Trailer{.name = name.substr(0, name.find('\0')), .length = length};
+}
+
 }  // namespace
 
 std::vector<std::string> helper_programs(const std::string& name) {
   if (pushed) {
-    if (!from_behind.valid() || name != kName) return {};
-    return {"/proc/self/fd/" + std::to_string(from_behind.get())};
+    const auto found = from_behind.find(name);
+    if (found == from_behind.end()) return {};
+    return {"/proc/self/fd/" + std::to_string(found->second.get())};
   }
   std::array<char, PATH_MAX> path{};
   const auto length = ::readlink("/proc/self/exe", path.data(), path.size());
@@ -71,36 +91,41 @@ std::vector<std::string> helper_programs(const std::string& name) {
   return {folder + "/libexec/distdoctor/" + name, folder + "/../libexec/distdoctor/" + name};
 }
 
-std::string with_helper(std::string program, std::string_view helper) {
+std::string with_helper(std::string program, std::string_view name, std::string_view helper) {
   const std::uint64_t length = helper.size();
+  std::array<char, kNameBytes> padded{};
+  name.copy(padded.data(), kNameBytes - 1);
   std::array<char, sizeof length> bytes{};
   std::memcpy(bytes.data(), &length, sizeof length);  // both ends run one program: one byte order
   program.append(helper);
+  program.append(padded.data(), padded.size());
   program.append(bytes.data(), bytes.size());
   program.append(kMark);
   return program;
 }
 
-Result<Fd> helper_behind(const std::string& program_path) {
+Result<Helpers> helpers_behind(const std::string& program_path) {
   const Fd file(::open(program_path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status{};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) {
     return std::unexpected(errno_error("open", program_path));
   }
-  const auto size = static_cast<std::size_t>(status.st_size);
-  const auto none = failure("find the helper behind " + program_path, "there is none");
-  if (size < kTrailer) return none;
-  DD_TRY(const std::string trailer, read_at(file, size - kTrailer, kTrailer));
-  std::uint64_t length = 0;
-  std::memcpy(&length, trailer.data(), sizeof length);
-  if (!trailer.ends_with(kMark) || length > size - kTrailer) return none;
-  DD_TRY(const std::string helper, read_at(file, size - kTrailer - length, length));
-  return in_memory(helper);
+  Helpers helpers;
+  auto end = static_cast<std::size_t>(status.st_size);
+  while (helpers.size() < kMostHelpers) {
+    DD_TRY(const auto trailer, read_trailer(file, end));
+    if (!trailer) break;
+    end -= kTrailer + trailer->length;
+    DD_TRY(const std::string bytes, read_at(file, end, trailer->length));
+    DD_TRY(Fd memory, in_memory(trailer->name, bytes));
+    helpers.try_emplace(trailer->name, std::move(memory));
+  }
+  return helpers;
 }
 
-void trust_only_helper_behind_us() {
+void trust_only_helpers_behind_us() {
   pushed = true;
-  if (auto helper = helper_behind("/proc/self/exe")) from_behind = *std::move(helper);
+  if (auto helpers = helpers_behind("/proc/self/exe")) from_behind = *std::move(helpers);
 }
 
 }  // namespace distdoctor::machine

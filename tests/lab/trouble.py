@@ -183,6 +183,22 @@ def all_blind(lab):
     return None if report.status == 3 else "exit %s, expected 3" % report.status
 
 
+def bare_peer(lab):
+    """--push: a node without distdoctor runs ranks, too, and keeps nothing of it."""
+    program = lab.run(2, ["readlink", "-f", lab.distdoctor])[1].strip()
+    for folder in {os.path.dirname(lab.distdoctor), os.path.dirname(program)}:
+        lab.run(2, ["mount", "-t", "tmpfs", "none", folder])
+    args = ["--backend", "gloo", "--push", "--peers", "node0,node2", "--sizes", "8", "--max-runs", "1"]
+    report = lab.check(args, command="bisect")
+    if report.trouble:
+        return report.trouble
+    ranks = [(r["place"]["node"], r["outcome"]) for r in report.json["experiments"][0]["ranks"]]
+    if sorted(ranks) != [("node0", "ok"), ("node2", "ok")]:
+        return "ranks: %s" % ranks
+    kept = lab.run(2, ["sh", "-c", "ls -d /dev/shm/distdoctor* /tmp/distdoctor.* 2>/dev/null"])[1]
+    return "left: " + kept.strip() if kept.strip() else leftovers(lab)
+
+
 def env_makes_it_right(lab):
     """What `env` prints, evaluated by a shell, makes the job pass that hangs without it."""
     if lab.play(NCCL).word == "pass":
@@ -214,5 +230,6 @@ TROUBLE = [
     Trouble("read-only-disk", read_only),
     Trouble("full-disk", full_disk),
     Trouble("all-peers-unreachable", all_blind, ("fault node1 ssh-down", "fault node2 ssh-down")),
+    Trouble("bare-peer", bare_peer),
     Trouble("ctrl-c", interrupt),
 ]

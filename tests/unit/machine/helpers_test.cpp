@@ -41,11 +41,12 @@ std::string shell() {
 
 }  // namespace
 
-TEST_CASE("a helper that came behind a program runs from memory") {
-  const File file(with_helper("the program itself", shell()));
-  const auto helper = helper_behind(file.path());
-  REQUIRE_MESSAGE(helper.has_value(), helper.error().render());
-  const auto program = "/proc/self/fd/" + std::to_string(helper->get());
+TEST_CASE("helpers that came behind a program run from memory, each by its name") {
+  const File file(with_helper(with_helper("the program itself", "sh", shell()), "other", "bytes"));
+  const auto helpers = helpers_behind(file.path());
+  REQUIRE_MESSAGE(helpers.has_value(), helpers.error().render());
+  REQUIRE(helpers->size() == 2);
+  const auto program = "/proc/self/fd/" + std::to_string(helpers->at("sh").get());
   const auto said = run_child({.argv = {program, "-c", "echo from memory"}},
                               Deadline::after(std::chrono::seconds(5)));
   REQUIRE_MESSAGE(said.has_value(), said.error().render());
@@ -53,18 +54,18 @@ TEST_CASE("a helper that came behind a program runs from memory") {
 }
 
 TEST_CASE("programs without a helper behind them, or with a broken end") {
-  const std::string whole = with_helper("program", "helper");
+  const std::string whole = with_helper("program", "name", "helper");
   const std::string wrong_length =
-      with_helper("program", "").replace(whole.size() - 6 - 28, 8, 8, '\xff');
+      with_helper("program", "name", "").replace(whole.size() - 6 - 28, 8, 8, '\xff');
   for (const std::string& bytes : {std::string(), std::string("short"), std::string(100, 'x'),
                                    whole.substr(0, whole.size() - 1), wrong_length}) {
     CAPTURE(bytes.size());
     const File file(bytes);
-    const auto helper = helper_behind(file.path());
-    REQUIRE_FALSE(helper.has_value());
-    CHECK(helper.error().reason == "there is none");
+    const auto helpers = helpers_behind(file.path());
+    REQUIRE_MESSAGE(helpers.has_value(), helpers.error().render());
+    CHECK(helpers->empty());
   }
-  CHECK(helper_behind("/nowhere").error().errno_value == ENOENT);
+  CHECK(helpers_behind("/nowhere").error().errno_value == ENOENT);
 }
 
 TEST_CASE("our own helper stands beside our own program") {
