@@ -100,7 +100,8 @@ Finding finding_of(const char* code, Symptom symptom, std::string summary) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.gloo == Use::no || c.cluster.nodes.size() < 2) return;
+  if (c.cluster.job.gloo == Use::no) return;
+  const bool alone = c.cluster.nodes.size() < 2;
   std::vector<Accused> lost;
   std::vector<Accused> apart;
   for (const NodeFacts& node : c.cluster.nodes) {
@@ -110,7 +111,7 @@ void run(const Case& c, Judge& judge) {
     if (gloo == nullptr) continue;
     if (!gloo->error.empty()) {
       lost.push_back({&node, prediction, {}, gloo->error, "ip -br addr", &node});
-    } else if (auto accused = accuse(c, node, *prediction)) {
+    } else if (auto accused = alone ? std::nullopt : accuse(c, node, *prediction)) {
       apart.push_back(*std::move(accused));
     }
   }

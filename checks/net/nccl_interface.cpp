@@ -293,7 +293,9 @@ void judge_prefix(const Scene& scene, Judge& judge) {
 // --- the check ---
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no || c.cluster.nodes.size() < 2) return;
+  if (c.cluster.job.nccl == Use::no) return;
+  // Ranks of one node meet by any interface, but not without one.
+  const bool alone = c.cluster.nodes.size() < 2;
   const Scene scene{.c = c,
                     .sockets_carry_data = !rdma_carries_data(c),
                     .alternative = !recommended(c, kVariable).empty()};
@@ -303,11 +305,11 @@ void run(const Case& c, Judge& judge) {
     if (prediction == nullptr) continue;
     if (judge.see(node, "nccl.interface", prediction->nccl) == nullptr) continue;
     const Opinion opinion = opinion_of(scene, node, *prediction);
-    if (opinion.flaw == Flaw::none) continue;
+    if (opinion.flaw == Flaw::none || (alone && opinion.flaw != Flaw::no_match)) continue;
     found[{opinion.flaw, opinion.sure}].push_back({&node, prediction, opinion});
   }
   for (const auto& [key, accused] : found) report(c, key.first, key.second, accused, judge);
-  if (found.empty() && scene.sockets_carry_data) judge_prefix(scene, judge);
+  if (found.empty() && !alone && scene.sockets_carry_data) judge_prefix(scene, judge);
 }
 
 // --- the catalogue ---

@@ -96,7 +96,8 @@ void judge_claimed_twice(const Case& c, const Claims& claims, Judge& judge) {
 
 void run(const Case& c, Judge& judge) {
   const Master* master = master_of(c);
-  if (!meets_others(c) || master == nullptr || !master->endpoint) return;
+  // Alone nobody sees which node takes the endpoint for itself.
+  if (looks_alone(c) || !meets_others(c) || master == nullptr || !master->endpoint) return;
   if (only_the_jobs_shell_knows(master->host)) return;
   const Claims claims = claims_of(c, judge);
   judge_unclaimed(c, claims, judge);

@@ -306,6 +306,7 @@ void run(const Case& c, Judge& judge) {
   if (judge_wildcard(c, views, judge)) return;
   judge_unresolvable(c, views, judge);
   judge_split(c, views, judge);
+  if (looks_alone(c)) return;
   if (master->endpoint) return;  // who hosts is decided otherwise: rendezvous/c10d_endpoint
   judge_loopback(c, views, judge);
   judge_other_node(c, views, judge);

@@ -136,6 +136,13 @@ inline Fix set_master(const Case& c,
 
 // MASTER_ADDR to an address of `target`, or in words where no address is proved.
 inline Fix point_at(const Case& c, const NodeFacts& target, const std::string& text) {
+  if (looks_alone(c)) {
+    return {.node = "*",
+            .kind = Fix::Kind::manual,
+            .text = fmt::format("set {} to an address of rank 0's node that {} reaches (there: "
+                                "`ip -br addr`)",
+                                master_name(*master_of(c)), target.host)};
+  }
   const auto address = address_for_peers(c.cluster, target);
   if (address) return set_master(c, "*", "MASTER_ADDR", address->text(), text);
   return {.node = "*",

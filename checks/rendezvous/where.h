@@ -23,14 +23,39 @@ inline const Master* master_of(const Case& c) {
   return c.cluster.predicted.master ? &*c.cluster.predicted.master : nullptr;
 }
 
-// One node alone needs nobody to meet; neither does a job whose launches are all for one node.
+inline bool only_the_jobs_shell_knows(std::string_view text) {
+  return text.find('$') != std::string_view::npos;
+}
+
+inline bool means_loopback_everywhere(std::string_view host) {
+  return host == "localhost" || host.ends_with(".localhost");  // RFC 6761
+}
+
+// Whether nobody looks at the others from here: then MASTER_ADDR is right to be no peer's.
+inline bool looks_alone(const Case& c) {
+  return c.cluster.nodes.size() < 2;
+}
+
+// To another machine, or to none: it is not this node's own.
+inline bool leads_away(const Case& c, const NodeFacts& node) {
+  const Master* master = master_of(c);
+  if (master == nullptr || means_loopback_everywhere(master->host)) return false;
+  if (only_the_jobs_shell_knows(master->host)) return false;
+  return std::ranges::none_of(master->addresses, [&](const Address& address) {
+    return address.loopback() || address.unspecified() || has_address(node, address);
+  });
+}
+
+// One node alone needs nobody to meet, unless its master is elsewhere; neither does a job whose
+// launches are all for one node.
 inline bool meets_others(const Case& c) {
   const auto& launches = c.cluster.job.launches;
   const bool alone = std::ranges::any_of(launches, for_one_node);
   const bool together = std::ranges::any_of(launches, [](const Launch& launch) {
     return starts_ranks_of_a_node(launch) && !for_one_node(launch);
   });
-  return c.cluster.nodes.size() > 1 && (together || !alone);
+  if (c.cluster.nodes.empty() || (alone && !together)) return false;
+  return !looks_alone(c) || leads_away(c, c.cluster.nodes.front());
 }
 
 inline std::string master_name(const Master& master) {
@@ -49,10 +74,6 @@ inline void note_unsaid(const Case& c, Judge& judge) {
   judge.miss({.node = "", .fact = "MASTER_ADDR", .why = {Why::not_collected, why}});
 }
 
-inline bool only_the_jobs_shell_knows(std::string_view text) {
-  return text.find('$') != std::string_view::npos;
-}
-
 // --- names ---
 
 enum class Answer : std::uint8_t { unknown, nothing, silence, found };
@@ -64,10 +85,6 @@ struct View {
   Answer answer = Answer::unknown;
   std::vector<Address> addresses = {};
 };
-
-inline bool means_loopback_everywhere(std::string_view host) {
-  return host == "localhost" || host.ends_with(".localhost");  // RFC 6761
-}
 
 inline View view_from(const NodeFacts& node, const std::string& host, Judge& judge) {
   View view{.node = &node, .host = host};

@@ -3,6 +3,7 @@
 #include "base/hostlist.h"
 #include "base/text.h"
 #include "collect/collectors.h"
+#include "collect/patience.h"
 
 #include <algorithm>
 #include <atomic>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t kAtOnce = 16;                   // getent children
 constexpr std::chrono::milliseconds kPatience{4000};  // a dead server costs glibc 5 s
+constexpr std::chrono::milliseconds kEnough{3000};    // then the server is as good as dead
 // Of the collector's own time: to end the children and to send what they said.
 constexpr std::chrono::milliseconds kToFinish{500};
 
@@ -58,16 +60,18 @@ class Resolving {
       row.files = row.dns = row.all = why;
       return;
     }
-    row.all = Unknown{Why::timed_out, "no time was left to ask"};
-    row.files = row.dns = thorough ? Unknown{Why::timed_out, "no time was left to ask"}
-                                   : Unknown{Why::not_collected, "not asked for by source"};
+    row.all = Unknown{Why::not_collected, "no time was left to ask"};
+    row.files = row.dns = Unknown{Why::not_collected,
+                                  thorough ? "no time was left to ask" : "not asked for by source"};
     asked_.push_back({rows_.size() - 1, thorough});
   }
 
   std::vector<Resolution> ask(const machine::Machine& machine, Deadline by) {
     std::vector<Question> questions;
     for (const auto& [place, thorough] : asked_) add_questions(rows_[place], thorough, questions);
+    const std::chrono::milliseconds waited(by.remaining_ms());
     ask_all(machine, questions, by);
+    for (const Question& question : questions) forgive_silence(*question.answer, waited, kEnough);
     read_hosts(machine);
     return std::move(rows_);
   }
@@ -103,10 +107,10 @@ class Resolving {
   std::vector<std::pair<std::size_t, bool>> asked_;  // place, by each source
 };
 
-Deadline end_of(const CollectRequest& request) {
+std::chrono::milliseconds patience_of(const CollectRequest& request) {
   const std::chrono::milliseconds within(request.within_ms);
-  if (within <= kToFinish) return Deadline::after(request.within_ms > 0 ? within / 2 : kPatience);
-  return Deadline::after(std::min(kPatience, within - kToFinish));
+  if (within <= kToFinish) return request.within_ms > 0 ? within / 2 : kPatience;
+  return std::min(kPatience, within - kToFinish);
 }
 
 }  // namespace
@@ -149,7 +153,7 @@ std::vector<Address> parse_hosts(std::string_view text, std::string_view name) {
 }
 
 void collect_names(machine::Machine& machine, const CollectRequest& request, NodeFacts& node) {
-  const Deadline by = end_of(request);
+  const Deadline by = Deadline::after(patience_of(request));
   Resolving names;
   for (const std::string& name : request.names) names.add(name, true);
   names.add(machine.self().hostname, true);

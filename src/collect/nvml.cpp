@@ -14,6 +14,7 @@ namespace {
 // Where no program keeps them awake and persistence mode is off, the driver wakes the GPUs one
 // after the other, about a second each.
 constexpr std::chrono::milliseconds kPatience{12'000};
+constexpr std::chrono::milliseconds kEnough{3000};
 
 }  // namespace
 
@@ -32,7 +33,10 @@ void collect_nvml(machine::Machine& machine, const CollectRequest& request, Node
     node.nvml = Unknown{Why::not_collected, "no NVIDIA driver is loaded"};
     return;
   }
-  node.nvml = ask_nvml(machine, end_of(request, kPatience));
+  const Deadline deadline = end_of(request, kPatience);
+  const std::chrono::milliseconds waited(deadline.remaining_ms());
+  node.nvml = ask_nvml(machine, deadline);
+  forgive_silence(node.nvml, waited, kEnough);
 }
 
 }  // namespace distdoctor::collect

@@ -183,6 +183,24 @@ def all_blind(lab):
     return None if report.status == 3 else "exit %s, expected 3" % report.status
 
 
+def worker_alone(lab):
+    """No peers named: what a node dials by itself counts, too."""
+    report = lab.check(["--master", "node0:29500"], host=1)
+    if report.trouble:
+        return report.trouble
+    first = report.findings[0]["code"] if report.findings else None
+    return None if first == "rendezvous-port-dropped" else "first is %s, exit %s" % (first, report.status)
+
+
+def too_short(lab):
+    """A budget that is too short to see anything: gaps, and no finding of a healthy network."""
+    for budget in ("300ms", "600ms", "900ms", "1200ms"):
+        report = lab.check([*PEERS, "--budget", budget])
+        if report.trouble or report.loud():
+            return "%s: %s" % (budget, report.trouble or report.loud())
+    return None
+
+
 def bare_peer(lab):
     """--push: a node without distdoctor runs ranks, too, and keeps nothing of it."""
     program = lab.run(2, ["readlink", "-f", lab.distdoctor])[1].strip()
@@ -231,5 +249,7 @@ TROUBLE = [
     Trouble("full-disk", full_disk),
     Trouble("all-peers-unreachable", all_blind, ("fault node1 ssh-down", "fault node2 ssh-down")),
     Trouble("bare-peer", bare_peer),
+    Trouble("worker-alone", worker_alone, ("fault node0 drop 29500",)),
+    Trouble("too-short", too_short),
     Trouble("ctrl-c", interrupt),
 ]

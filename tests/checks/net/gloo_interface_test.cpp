@@ -1,4 +1,5 @@
 #include "checks/net/choices.h"
+#include "support/alone.h"
 #include "support/check_cases.h"
 
 #include <string>
@@ -62,6 +63,17 @@ void docker0(World& w) {
 }
 
 const std::vector<CheckCase> cases = {
+    {"no address on a node alone",
+     [](World& w) {
+       not_there(w);
+       look_at_only(w, 2);
+     },
+     {no_match()}},
+    {"near miss: docker0 on a node alone",
+     [](World& w) {
+       docker0(w);
+       look_at_only(w, 1);
+     }},
     {"healthy", [](World& w) { use_gloo(w); }},
     {"the name is not there", not_there, {no_match()}},
     {"for a job that may not use Gloo: a notice",

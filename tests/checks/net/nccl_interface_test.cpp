@@ -1,4 +1,5 @@
 #include "checks/net/choices.h"
+#include "support/alone.h"
 #include "support/check_cases.h"
 
 #include <string>
@@ -126,6 +127,23 @@ const std::vector<CheckCase> cases = {
             {"node2"},
             {row(2, "NCCL_SOCKET_IFNAME not set: no socket interface found", "ip -br addr")},
             {"*: (manual)"})}},
+    {"no interface on a node alone",
+     [](World& w) {
+       unset_them(w);
+       nccl_takes(w, 2, {});
+       look_at_only(w, 2);
+     },
+     {fault("net-nccl-ifname-no-match",
+            "without NCCL_SOCKET_IFNAME NCCL finds no interface on node2",
+            {"node2"},
+            {row(2, "NCCL_SOCKET_IFNAME not set: no socket interface found", "ip -br addr")},
+            {"*: (manual)"})}},
+    {"near miss: docker0 on a node alone",
+     [](World& w) {
+       docker0_everywhere(w);
+       take_docker0(w);
+       look_at_only(w, 1);
+     }},
     {"a family that no link has",
      [](World& w) {
        unset_them(w);

@@ -1,4 +1,5 @@
 #include "checks/rendezvous/jobs.h"
+#include "support/alone.h"
 #include "support/check_cases.h"
 
 #include <string>
@@ -85,6 +86,19 @@ const std::vector<CheckCase> cases = {
             "node2 cannot resolve MASTER_ADDR node0",
             {"node2"},
             {name(2, "node0", "no address", "10.10.0.10, as on node0")})}},
+    {"a node alone cannot resolve the name",
+     [](World& w) {
+       resolve_to(w, 2, "node0", {});
+       look_at_only(w, 2);
+       w.cluster.predicted.master->addresses = {};
+     },
+     {fault("rendezvous-addr-unresolvable",
+            "node2 cannot resolve MASTER_ADDR node0",
+            {"node2"},
+            {"node2 MASTER_ADDR.node0: no address, not an address of rank 0's node; getent ahosts "
+             "node0"},
+            {"*: (manual)"})}},
+    {"near miss: a node alone, whose master is no peer", [](World& w) { look_at_only(w, 2); }},
     {"the resolver is silent",
      [](World& w) {
        World::change(w.node(2).names, [](std::vector<Resolution>& rows) {

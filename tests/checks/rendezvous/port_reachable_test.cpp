@@ -2,6 +2,7 @@
 #include <distdoctor/reading.h>
 
 #include "checks/rendezvous/jobs.h"
+#include "support/alone.h"
 #include "support/check_cases.h"
 
 #include <cstddef>
@@ -136,6 +137,30 @@ Verdict not_up(Severity severity,
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"nothing was said", [](World& w) { w.cluster.predicted.master = {}; }, {}, {" MASTER_ADDR"}},
+    {"healthy: a worker's node alone", [](World& w) { look_at_only(w, 1); }},
+    {"healthy: the master's node alone", [](World& w) { look_at_only(w, 0); }},
+
+    {"a worker's node alone, and no answer",
+     [](World& w) {
+       fail(w, {1}, Outcome::timed_out);
+       look_at_only(w, 1);
+       for (PairFacts& pair : w.cluster.pairs) {
+         for (Dial& dial : pair.dials) dial.ours = false;
+       }
+     },
+     {verdict({"rendezvous-port-dropped",
+               "connections from node1 to MASTER_PORT 29500 are dropped by a filter on 10.10.0.10",
+               {"node1"},
+               "timed out",
+               likely},
+              {1},
+              {"node1: (manual)"})}},
+    {"near miss: a job of that node alone",
+     [](World& w) {
+       fail(w, {1}, Outcome::timed_out);
+       look_at_only(w, 1);
+       w.cluster.job.launches = {{.kind = LauncherKind::torchrun, .standalone = true}};
+     }},
 
     {"dropped by the master: its packets were seen to arrive",
      [](World& w) { fail(w, {1, 2, 3}, Outcome::timed_out, arrived); },

@@ -1,6 +1,7 @@
 #include "collect/names.h"
 
 #include "collect/collectors.h"
+#include "collect/patience.h"
 
 #include <doctest/doctest.h>
 
@@ -122,4 +123,19 @@ TEST_CASE("addresses are their own answer, and words that are no names reach no 
   CHECK(node.names->at(0).files->empty());
   CHECK(node.names->at(1).all.why().kind == Why::failed);
   CHECK(node.names->at(2).all.why().kind == Why::failed);
+}
+
+TEST_CASE("a resolver that had no time to answer is not silent") {
+  using std::chrono::milliseconds;
+  const Observed<int> silent = Unknown{Why::timed_out, "it did not end in time"};
+  auto hurried = silent;
+  forgive_silence(hurried, milliseconds(400), milliseconds(3000));
+  CHECK(hurried.why().kind == Why::not_collected);
+  CHECK(hurried.why().text == "no answer within the 400 ms that were left");
+  auto waited = silent;
+  forgive_silence(waited, milliseconds(4000), milliseconds(3000));
+  CHECK(waited == silent);
+  Observed<int> answered = 7;
+  forgive_silence(answered, milliseconds(400), milliseconds(3000));
+  CHECK(answered.known());
 }
