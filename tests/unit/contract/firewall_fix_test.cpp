@@ -97,8 +97,8 @@ TEST_CASE("the protocol is that of the traffic, in whatever tool") {
   opening.ports = {4791, 4791};
   const auto fixes = open_port_fix(opening);
   REQUIRE(fixes.size() == 1);
-  for (const char* part : {"port port=4791 protocol=udp", "proto udp from $p", "-p udp --dport 4791",
-                           "udp dport 4791 accept"}) {
+  for (const char* part : {"port port=4791 protocol=udp", "proto udp from $p",
+                           "-p udp --dport 4791", "udp dport 4791 accept"}) {
     CAPTURE(part);
     CHECK(fixes[0].command.find(part) != std::string::npos);
   }
