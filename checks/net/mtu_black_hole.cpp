@@ -84,17 +84,17 @@ void run(const Case& c, Judge& judge) {
   }
   const auto paths = bad_paths(c.cluster, swallows);
   if (paths.empty()) return;
+  const auto safe = safe_size(paths);
   Finding finding{.code = "net-mtu-black-hole",
                   .severity = capped_by_purpose(c.cluster.job, Severity::blocker, paths),
-                  .certainty = safe_size(paths) ? Certainty::proved : Certainty::likely,
+                  .certainty = safe ? Certainty::proved : Certainty::likely,
                   .symptom = Symptom::hang,
                   .summary = ""};
   add_ends(paths, finding);
-  finding.summary =
-      fmt::format("large packets vanish at {}: the links say MTU {}, {}",
-                  whom(c, finding.subjects.nodes), paths.front().path->mtu->link_mtu,
-                  safe_size(paths) ? fmt::format("{} bytes get through", *safe_size(paths))
-                                   : "only small ones get through");
+  finding.summary = fmt::format(
+      "large packets vanish at {}: the links say MTU {}, {}", whom(c, finding.subjects.nodes),
+      paths.front().path->mtu->link_mtu,
+      safe ? fmt::format("{} bytes get through", *safe) : "only small ones get through");
   for (const BadPath& row : paths) finding.evidence.push_back(evidence_of(row));
   finding.fix = fixes_for(paths, finding.subjects.nodes);
   judge.report(std::move(finding));

@@ -230,26 +230,31 @@ std::string kernel_lines(std::string_view text, const Veil& veil) {
   return kept;
 }
 
+// Where a remark begins; npos without one.
+std::size_t remark_in(std::string_view line) {
+  std::size_t first = std::string_view::npos;
+  for (const std::string_view word : {"comment \"", "prefix \"", "--comment ", "--log-prefix "}) {
+    const auto found = line.find(word);
+    if (found != std::string_view::npos) first = std::min(first, found + word.size());
+  }
+  const bool quoted = first < line.size() && line[first] == '"';
+  return quoted ? first + 1 : first;
+}
+
 // Of nft: comment "...", log prefix "..."; of iptables, which quotes only what has blanks in it:
 // --comment "...", --log-prefix "...".
 std::string without_remarks(std::string_view text) {
   std::string kept;
-  while (true) {
-    std::size_t at = std::string_view::npos;
-    for (const std::string_view word : {"comment \"", "prefix \"", "--comment ", "--log-prefix "}) {
-      const auto found = text.find(word);
-      if (found != std::string_view::npos) at = std::min(at, found + word.size());
+  for (auto line : split_lines(text)) {
+    for (auto at = remark_in(line); at != std::string_view::npos; at = remark_in(line)) {
+      kept += std::string(line.substr(0, at)) + std::string(kHidden);
+      const auto end = std::min(line.find(line[at - 1] == '"' ? '"' : ' ', at), line.size());
+      kept += line.substr(end, 1);
+      line.remove_prefix(std::min(end + 1, line.size()));
     }
-    if (at == std::string_view::npos) return kept + std::string(text);
-    if (at < text.size() && text[at] == '"') ++at;
-    kept += std::string(text.substr(0, at)) + std::string(kHidden);
-    const auto end = text.find_first_of(text[at - 1] == '"' ? "\"" : " \n", at);
-    text = end == std::string_view::npos ? "" : text.substr(end);
-    if (!text.empty()) {
-      kept += text.front();
-      text.remove_prefix(1);
-    }
+    kept += std::string(line) + "\n";
   }
+  return kept;
 }
 
 // A site's own check may say anything: what counts is how bad it is.
@@ -258,9 +263,13 @@ std::string verdict_of(std::string_view text) {
   const auto at = text.find("\"severity\"");
   if (!trim(text).starts_with('{') || at == std::string_view::npos) return std::string(kHidden);
   const auto parts = split(text.substr(at), '"', 5);  // |severity|: |blocker|...
-  if (parts.size() < 5) return std::string(kHidden);
-  return "{\"severity\": \"" + std::string(parts[3]) + "\", \"text\": \"" + std::string(kHidden) +
-         "\"}";
+  constexpr std::array<std::string_view, 5> kKnown = {"ok", "notice", "degraded", "blocker",
+                                                      "unknown"};
+  if (parts.size() < 5 || std::ranges::find(kKnown, parts[3]) == kKnown.end()) {
+    return std::string(kHidden);
+  }
+  return R"({"severity": ")" + std::string(parts[3]) + R"(", "text": ")" + std::string(kHidden) +
+         R"("})";
 }
 
 ChildOutput output_of(std::string_view command, const ChildOutput& output, const Veil& veil) {

@@ -24,6 +24,8 @@ class Recorder {
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
+  Recorder(Recorder&&) = delete;
+  Recorder& operator=(Recorder&&) = delete;
 
   [[nodiscard]] machine::Machine& machine();
   [[nodiscard]] machine::CapturedMachine notes() const;

@@ -46,8 +46,11 @@ const std::vector<Groups>& shapes() {
 std::size_t length_of(const Groups& groups, std::string_view text) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < groups.sizes.size(); ++i) {
-    if (i > 0 && (at >= text.size() || text[at++] != groups.separator)) return 0;
-    if (at > text.size() || hex_run(text.substr(at)) != groups.sizes[i]) return 0;
+    if (i > 0) {
+      if (at >= text.size() || text[at] != groups.separator) return 0;
+      ++at;
+    }
+    if (hex_run(text.substr(at)) != groups.sizes[i]) return 0;
     at += groups.sizes[i];
   }
   const bool ends = at == text.size() || !in_a_word(text[at]);

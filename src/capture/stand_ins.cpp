@@ -47,6 +47,15 @@ std::size_t words_in(std::string_view name) {
   return count;
 }
 
+// But for the first one of each line, and comments.
+template <class Take>
+void each_word(std::string_view text, Take take) {
+  for (const auto line : split_lines(text)) {
+    const auto words = split_words(line.substr(0, line.find('#')));
+    for (std::size_t i = 1; i < words.size(); ++i) take(words[i]);
+  }
+}
+
 bool is_file_of(std::string_view path, std::string_view name) {
   return path.starts_with("/proc/") && path.ends_with(name);
 }
@@ -86,21 +95,18 @@ void StandIns::add_names_file(std::string_view path, std::string_view text) {
   if (path == "/etc/passwd") return add_passwd(text);
   if (is_file_of(path, "/environ")) return add_variables(machine::parse_environment(text));
   if (is_file_of(path, "/cmdline")) return add_said(text);
-  const bool lines =
-      path == "/etc/hosts" || path == "/etc/resolv.conf" || is_file_of(path, "/mountinfo");
-  if (!lines) return;
-  for (const auto line : split_lines(text)) {
-    const auto words = split_words(line.substr(0, line.find('#')));
-    for (std::size_t i = 1; i < words.size(); ++i) {
-      if (path == "/etc/hosts") {
-        add_host(words[i]);
-      } else if (path == "/etc/resolv.conf") {
-        if (words[0] == "search" || words[0] == "domain") add_domain(words[i]);
-      } else if (const auto colon = words[i].find(":/"); colon != std::string_view::npos) {
-        add_host(run_before(words[i], colon, in_a_host));  // a file server's
-      }
-    }
+  if (path == "/etc/hosts") return each_word(text, [this](auto word) { add_host(word); });
+  if (is_file_of(path, "/mountinfo"))
+    return each_word(text, [this](auto word) { add_server(word); });
+  if (path == "/etc/resolv.conf") {  // nameservers are addresses, options have no dot
+    each_word(text, [this](auto word) { add_domain(word); });
   }
+}
+
+// "fs01:/export", as a file server's folders are mounted.
+void StandIns::add_server(std::string_view device) {
+  const auto colon = device.find(":/");
+  if (colon != std::string_view::npos) add_host(run_before(device, colon, in_a_host));
 }
 
 void StandIns::add(char prefix, std::string_view name) {
@@ -141,29 +147,32 @@ void StandIns::add_passwd(std::string_view text) {
   }
 }
 
-void StandIns::add_variables(const machine::Environment& environment) {
+// no_proxy=localhost,.cluster.example,node7
+void StandIns::add_exceptions(std::string_view list) {
+  for (auto name : split(list, ',')) {
+    name = trim(name);
+    name.remove_prefix(std::min(name.find_first_not_of(".*"), name.size()));
+    name.find('.') == std::string_view::npos ? add_host(name) : add_domain(name);
+  }
+}
+
+void StandIns::add_variable(std::string_view name, std::string_view value) {
   constexpr std::array<std::string_view, 8> kHosts = {
       "MASTER_ADDR",       "HOSTNAME",        "SLURMD_NODENAME", "SLURM_SRUN_COMM_HOST",
       "PET_RDZV_ENDPOINT", "PET_MASTER_ADDR", "NCCL_COMM_ID",    "NCCL_HOSTID"};
-  for (const auto& [variable, value] : environment) {
-    if (std::ranges::find(kHosts, variable) != kHosts.end()) {
-      add_host(std::string_view(value).substr(0, value.find(':')));
-    }
-    if (variable == "SLURM_TOPOLOGY_ADDR") {  // switches above the node: "s0.s1.node3"
-      for (const auto name : split(value, '.')) add('h', name);
-    }
-    if (is_node_list(variable)) {
-      for (const auto host : split(written_out(value), ',')) add_host(host);
-    }
-    if (to_lower(variable) == "no_proxy") {
-      for (auto name : split(value, ',')) {
-        name = trim(name);
-        while (name.starts_with('.') || name.starts_with('*')) name.remove_prefix(1);
-        name.find('.') == std::string_view::npos ? add_host(name) : add_domain(name);
-      }
-    }
-    if (value.find("://") != std::string::npos) add_said(value);
+  if (std::ranges::find(kHosts, name) != kHosts.end()) add_host(value.substr(0, value.find(':')));
+  if (name == "SLURM_TOPOLOGY_ADDR") {  // switches above the node: "s0.s1.node3"
+    for (const auto part : split(value, '.')) add('h', part);
   }
+  if (is_node_list(name)) {
+    for (const auto host : split(written_out(value), ',')) add_host(host);
+  }
+  if (to_lower(name) == "no_proxy") add_exceptions(value);
+  if (value.find("://") != std::string_view::npos) add_said(value);
+}
+
+void StandIns::add_variables(const machine::Environment& environment) {
+  for (const auto& [name, value] : environment) add_variable(name, value);
 }
 
 // "maria@node7" of an ssh, "http://proxy.example:3128", "--nodelist=node[1-4]".
@@ -210,30 +219,28 @@ void StandIns::add_below_domains(std::string_view text) {
   }
 }
 
+// The longest name that `run` begins with and that ends where a word does.
+StandIns::Found StandIns::found_in(std::string_view run) const {
+  Found longest;
+  std::size_t words = 0;
+  for (std::size_t end = 1; end <= run.size() && words < most_words_; ++end) {
+    const bool inside = end < run.size() && in_a_word(run[end]);
+    if (inside || !in_a_word(run[end - 1])) continue;
+    ++words;
+    const auto found = all_.find(to_lower(run.substr(0, end)));
+    if (found != all_.end()) longest = {end, found->second};
+  }
+  return longest;
+}
+
 std::string StandIns::replaced(std::string_view text) const {
   std::string out;
   std::size_t at = 0;
   while (at < text.size()) {
     const bool begins = in_a_word(text[at]) && (at == 0 || !in_a_word(text[at - 1]));
-    const auto run = begins ? run_at(text, at, in_a_name) : std::string_view();
-    // The longest name that begins here and ends where a word does.
-    std::size_t taken = 0;
-    std::size_t words = 0;
-    const std::string* stand_in = nullptr;
-    for (std::size_t end = 1; end <= run.size() && words < most_words_; ++end) {
-      if (!in_a_word(run[end - 1]) || (end < run.size() && in_a_word(run[end]))) continue;
-      ++words;
-      const auto found = all_.find(to_lower(run.substr(0, end)));
-      if (found == all_.end()) continue;
-      taken = end;
-      stand_in = &found->second;
-    }
-    if (stand_in != nullptr) {
-      out += *stand_in;
-      at += taken;
-    } else {
-      out += text[at++];
-    }
+    const auto found = begins ? found_in(run_at(text, at, in_a_name)) : Found{};
+    out += found.length > 0 ? found.stand_in : text.substr(at, 1);
+    at += std::max<std::size_t>(found.length, 1);
   }
   return out;
 }

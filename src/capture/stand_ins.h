@@ -24,9 +24,17 @@ class StandIns {
   [[nodiscard]] std::string replaced_in_place(std::string bytes) const;
 
  private:
+  struct Found {
+    std::size_t length = 0;  // of the name; 0: none
+    std::string_view stand_in = {};
+  };
+  [[nodiscard]] Found found_in(std::string_view run) const;
   void add(char prefix, std::string_view name);
   void add_host(std::string_view name);
   void add_domain(std::string_view name);
+  void add_server(std::string_view device);
+  void add_exceptions(std::string_view list);
+  void add_variable(std::string_view name, std::string_view value);
   void add_variables(const std::map<std::string, std::string>& environment);
   void add_said(std::string_view text);
   void add_homes(std::string_view text);

@@ -100,7 +100,8 @@ void RankWatch::begin() {
   if (::inotify_add_watch(events.get(), folder_.c_str(), IN_CREATE) < 0) return;
   try {
     looking_ = std::thread([this, fd = std::move(events)] { look_on(fd); });
-  } catch (const std::system_error&) {  // no more threads here: it goes without
+  } catch (const std::system_error&) {
+    looking_ = std::thread();  // no more threads here: it goes without
   }
 }
 

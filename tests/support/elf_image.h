@@ -73,6 +73,24 @@ inline std::string symbols_of(const ElfImage& image, Names& names) {
   return bytes;
 }
 
+inline Elf64_Ehdr head_of(int machine, std::uint64_t sections_at, std::size_t sections) {
+  Elf64_Ehdr head{};
+  std::memcpy(head.e_ident, ELFMAG, SELFMAG);
+  head.e_ident[EI_CLASS] = ELFCLASS64;
+  head.e_ident[EI_DATA] = ELFDATA2LSB;
+  head.e_ident[EI_VERSION] = EV_CURRENT;
+  head.e_type = ET_DYN;
+  head.e_machine = static_cast<Elf64_Half>(machine);
+  head.e_phoff = sizeof head;
+  head.e_phentsize = sizeof(Elf64_Phdr);
+  head.e_phnum = 2;
+  head.e_shoff = sections_at;
+  head.e_shentsize = sizeof(Elf64_Shdr);
+  head.e_shnum = static_cast<Elf64_Half>(sections);
+  head.e_shstrndx = 4;
+  return head;
+}
+
 }  // namespace elf_image_detail
 
 inline std::string elf_image(const ElfImage& image) {
@@ -108,20 +126,7 @@ inline std::string elf_image(const ElfImage& image) {
   for (const auto& header : headers) append(header, table);
   const auto table_at = place(table);
 
-  Elf64_Ehdr head{};
-  std::memcpy(head.e_ident, ELFMAG, SELFMAG);
-  head.e_ident[EI_CLASS] = ELFCLASS64;
-  head.e_ident[EI_DATA] = ELFDATA2LSB;
-  head.e_ident[EI_VERSION] = EV_CURRENT;
-  head.e_type = ET_DYN;
-  head.e_machine = static_cast<Elf64_Half>(image.machine);
-  head.e_phoff = sizeof head;
-  head.e_phentsize = sizeof(Elf64_Phdr);
-  head.e_phnum = 2;
-  head.e_shoff = table_at;
-  head.e_shentsize = sizeof(Elf64_Shdr);
-  head.e_shnum = static_cast<Elf64_Half>(headers.size());
-  head.e_shstrndx = 4;
+  const auto head = head_of(image.machine, table_at, headers.size());
   Elf64_Phdr load{};
   load.p_type = PT_LOAD;
   load.p_filesz = kDynamicAt + body.size();

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -33,6 +34,52 @@ std::string lower_case(std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
   return lower;
+}
+
+using Files = std::map<std::string, machine::CapturedFile>;
+
+void add_files(Files& files) {
+  files["/etc/hosts"].text =
+      "127.0.0.1 localhost\n10.20.30.41 gpu08.hpc.example.org gpu08 # Zoe's\n";
+  files["/etc/resolv.conf"].text = "search hpc.example.org\nnameserver 10.20.0.53\n";
+  files["/etc/passwd"].text = "root:x:0:0::/root:/bin/sh\nmaria:x:2001:9:Maria M.:/home/maria:/x\n";
+  files["/home/maria/.nccl.conf"].text = "NCCL_SOCKET_IFNAME=eth0\n";
+  files["/proc/sys/kernel/random/boot_id"].text = std::string(kUuid) + "\n";
+  files["/proc/driver/nvidia/gpus/0000:18:00.0/information"].text =
+      "GPU UUID: \t GPU-" + std::string(kUuid) + "\n";
+  files["/sys/class/infiniband/mlx5_0/node_guid"].text = "b8ce:f603:0012:3456\n";
+  files["/sys/class/infiniband/mlx5_0/ports/1/gids/3"].text =
+      "0000:0000:0000:0000:0000:ffff:0a14:1e28\n";
+  files["/home/pavel/venv/lib/python3.11/site-packages/zeppelin-1.0.dist-info/RECORD"];
+  files["/home/pavel/venv/lib/libzzz.so"].link = "libzzz.so.1";
+  files["/home/pavel/venv/lib/libzzz.so.1"].text = "ELF";
+  files["/proc/8/fd/3"].link = "/var/lib/zeppelin.db";
+  files["/proc/self/mountinfo"].text =
+      "36 35 98:0 / /scratch/zeppelin rw - nfs4 fs01.hpc.example.org:/zeppelin rw,addr=10.20.9.9\n";
+  files["/sys/class/dmi/id/chassis_asset_tag"].text = "ZEPPELIN-00042\n";
+  files["/sys/class/infiniband/mlx5_0/node_desc"].text = "gpu07 mlx5_0\n";
+  files["/etc/ld.so.cache"].hex =
+      "00"
+      "6d61726961"
+      "00";  // maria
+  files["/sys/bus/pci/devices/0000:18:00.0/config"].hex = std::string(512, '0') +
+                                                          "03000100"
+                                                          "563412fffef6ceb8";
+  files["/etc/machine-id"].text = "0123456789abcdef0123456789abcdef\n";
+}
+
+void add_processes(Files& files) {
+  files["/proc/7/environ"].text = std::string("MASTER_ADDR=gpu09\0RANK=0\0", 25);
+  files["/proc/7/environ"].text += std::string("http_proxy=http://squid7:3128\0", 30);
+  files["/proc/7/environ"].text += "CUDA_VISIBLE_DEVICES=GPU-9f2c1a77,MIG-" + std::string(kUuid);
+  const auto words = [&](const std::string& path, const std::vector<std::string>& all) {
+    for (const auto& word : all) files[path].text += word + '\0';
+  };
+  words("/proc/7/cmdline",
+        {"/home/pavel/venv/bin/python3", "-m", "torch.distributed.run", "--nnodes=2",
+         "--rdzv-endpoint", "gpu08:29400", "/scratch/zeppelin/train.py", "--project", "zeppelin"});
+  words("/proc/9/cmdline", {"sh", "-c", "/usr/bin/cc -I/srv/zeppelin/x -o olga.o; cd zeppelin"});
+  words("/proc/8/cmdline", {"ssh", "olga@bastion3", "-I/home/pavel/include", "gpu[10-11]"});
 }
 
 machine::CapturedMachine site() {
@@ -60,45 +107,8 @@ machine::CapturedMachine site() {
       "  0: 281E140A:1F90 291E140A:0050 0A 00000000:00000000 00:00000000 00000000 0 0 7 1\n";
   captured.children["/etc/distdoctor/checks.d/zeppelin-room"] = {
       0, R"({"severity": "blocker", "text": "rack Q7 of Zoe"})", "Zoe"};
-  auto& files = captured.files;
-  files["/etc/hosts"].text =
-      "127.0.0.1 localhost\n10.20.30.41 gpu08.hpc.example.org gpu08 # Zoe's\n";
-  files["/etc/resolv.conf"].text = "search hpc.example.org\nnameserver 10.20.0.53\n";
-  files["/etc/passwd"].text = "root:x:0:0::/root:/bin/sh\nmaria:x:2001:9:Maria M.:/home/maria:/x\n";
-  files["/home/maria/.nccl.conf"].text = "NCCL_SOCKET_IFNAME=eth0\n";
-  files["/proc/sys/kernel/random/boot_id"].text = std::string(kUuid) + "\n";
-  files["/proc/driver/nvidia/gpus/0000:18:00.0/information"].text =
-      "GPU UUID: \t GPU-" + std::string(kUuid) + "\n";
-  files["/sys/class/infiniband/mlx5_0/node_guid"].text = "b8ce:f603:0012:3456\n";
-  files["/sys/class/infiniband/mlx5_0/ports/1/gids/3"].text =
-      "0000:0000:0000:0000:0000:ffff:0a14:1e28\n";
-  files["/proc/7/environ"].text = std::string("MASTER_ADDR=gpu09\0RANK=0\0", 25);
-  files["/proc/7/environ"].text += std::string("http_proxy=http://squid7:3128\0", 30);
-  files["/proc/7/environ"].text += "CUDA_VISIBLE_DEVICES=GPU-9f2c1a77,MIG-" + std::string(kUuid);
-  const auto words = [&](const std::string& path, const std::vector<std::string>& all) {
-    for (const auto& word : all) files[path].text += word + '\0';
-  };
-  words("/proc/7/cmdline",
-        {"/home/pavel/venv/bin/python3", "-m", "torch.distributed.run", "--nnodes=2",
-         "--rdzv-endpoint", "gpu08:29400", "/scratch/zeppelin/train.py", "--project", "zeppelin"});
-  words("/proc/9/cmdline", {"sh", "-c", "/usr/bin/cc -I/srv/zeppelin/x -o olga.o; cd zeppelin"});
-  words("/proc/8/cmdline", {"ssh", "olga@bastion3", "-I/home/pavel/include", "gpu[10-11]"});
-  files["/home/pavel/venv/lib/python3.11/site-packages/zeppelin-1.0.dist-info/RECORD"];
-  files["/home/pavel/venv/lib/libzzz.so"].link = "libzzz.so.1";
-  files["/home/pavel/venv/lib/libzzz.so.1"].text = "ELF";
-  files["/proc/8/fd/3"].link = "/var/lib/zeppelin.db";
-  files["/proc/self/mountinfo"].text =
-      "36 35 98:0 / /scratch/zeppelin rw - nfs4 fs01.hpc.example.org:/zeppelin rw,addr=10.20.9.9\n";
-  files["/sys/class/dmi/id/chassis_asset_tag"].text = "ZEPPELIN-00042\n";
-  files["/sys/class/infiniband/mlx5_0/node_desc"].text = "gpu07 mlx5_0\n";
-  files["/etc/ld.so.cache"].hex =
-      "00"
-      "6d61726961"
-      "00";  // maria
-  files["/sys/bus/pci/devices/0000:18:00.0/config"].hex = std::string(512, '0') +
-                                                          "03000100"
-                                                          "563412fffef6ceb8";
-  files["/etc/machine-id"].text = "0123456789abcdef0123456789abcdef\n";
+  add_files(captured.files);
+  add_processes(captured.files);
   captured.kernel_log = std::string(
       "<6>[    1.000000] usb 1-1: SerialNumber: ZEPPELIN\n"
       "<6>[    2.000000] nfs: server zeppelin not responding\n"

@@ -45,6 +45,8 @@ class Rank {
   }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
+  Rank(Rank&&) = delete;
+  Rank& operator=(Rank&&) = delete;
   void make_it() const { REQUIRE(::write(pipe_[1], "g", 1) == 1); }
   // It stays a zombie, as a rank that its keeper has not buried yet.
   void crash() const {
