@@ -128,6 +128,7 @@ void send_traffic(const probe::ProbePlan& plan,
     answers.push_back(traffic.act(round));
   }
   cluster.pairs = probe::assemble(plan, answers, traffic.why_over());
+  probe::note_unbound(plan, answers, cluster.untried);
   if (plan.rdma.empty()) return;
   const auto [opened, sent] = traffic.over() ? RdmaAnswers{} : traffic.send_rdma(plan);
   cluster.rdma_paths = probe::assemble_rdma(plan, opened, sent, cluster.untried);

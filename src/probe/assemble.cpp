@@ -1,5 +1,7 @@
 #include "probe/assemble.h"
 
+#include <distdoctor/untested.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -332,6 +334,24 @@ std::vector<PairFacts> assemble(const ProbePlan& plan,
     for (const PlannedDial& dial : round.dials) pairs.of(dial.from, dial.to).complete = unasked;
   }
   return pairs.take();
+}
+
+void note_unbound(const ProbePlan& plan,
+                  std::span<const RoundAnswers> answers,
+                  std::vector<Untried>& untried) {
+  for (std::size_t i = 0; i < std::min(plan.rounds.size(), answers.size()); ++i) {
+    const auto& listens = plan.rounds[i].listens;
+    for (std::size_t k = 0; k < listens.size(); ++k) {
+      const ListenRequest& request = listens[k].request;
+      const auto* answer = answer_as<ListenAnswer>(answers[i].listens, k);
+      if (!request.port || request.watch_only || answer == nullptr || answer->error.empty()) {
+        continue;
+      }
+      untried.push_back({.node = listens[k].host,
+                         .what = std::string(kMasterTraffic),
+                         .why = {Why::failed, answer->error}});
+    }
+  }
 }
 
 void take_duplicates(const ProbePlan& plan,

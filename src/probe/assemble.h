@@ -53,6 +53,12 @@ std::vector<PairFacts> assemble(const ProbePlan& plan,
                                 std::span<const RoundAnswers> answers,
                                 const Unknown& unasked);
 
+// The master's own listener could not be opened at MASTER_PORT, nor could rank 0's: dials to it
+// went on without.
+void note_unbound(const ProbePlan& plan,
+                  std::span<const RoundAnswers> answers,
+                  std::vector<Untried>& untried);
+
 // Both ends of each connection, the sender's first. The answers name the ends.
 std::vector<HostRequest> rdma_open_requests(const ProbePlan& plan);
 // The same with the other end's name, of the connections whose ends are both there.

@@ -52,17 +52,18 @@ int mtu_of(const std::string& interface) {
   return ok ? request.ifr_mtu : 0;
 }
 
-// A transfer in full segments, against one that fits into any packet.
-void transfer(const PathTarget& target, Stream& control, PathMtu& mtu, Deadline deadline) {
-  const auto small = control.send_data(kSmallBytes, deadline.capped(kBulkTime));
-  mtu.small_arrived = small && small->value == kSmallBytes;
+// A transfer in full segments. False: the time for it was cut short.
+bool send_bulk(const PathTarget& target, PathMtu& mtu, Deadline deadline) {
+  mtu.bulk_bytes = 0;
+  mtu.error.clear();
   auto bulk = Stream::connect(target, deadline.capped(kConnectTime));
   if (!bulk) {
     mtu.error = bulk.error().render();
-    return;
+    return false;
   }
   // The request goes ahead of the data and alone: only full segments count below.
-  static_cast<void>(bulk->ping(deadline.capped(kConnectTime)));
+  const auto reply = bulk->ping(deadline.capped(kConnectTime));
+  const bool in_full = reply && deadline.remaining() >= kBulkTime;
   const auto before = bulk->acknowledged();
   const auto sent = bulk->send_data(kBulkBytes, deadline.capped(kBulkTime));
   mtu.bulk_arrived = sent && sent->value == kBulkBytes;
@@ -70,6 +71,18 @@ void transfer(const PathTarget& target, Stream& control, PathMtu& mtu, Deadline 
   const auto request = std::min<std::uint64_t>(delivered, BulkRequest::kBytes);
   mtu.bulk_bytes = static_cast<std::int64_t>(std::min(delivered - request, kBulkBytes));
   if (!sent) mtu.error = sent.error().render();
+  return in_full;
+}
+
+// In full segments, against one that fits into any packet. That nothing of the former arrives is
+// believed when it was seen twice; false: there was no time for that.
+bool transfer(const PathTarget& target, Stream& control, PathMtu& mtu, Deadline deadline) {
+  const auto small = control.send_data(kSmallBytes, deadline.capped(kBulkTime));
+  mtu.small_arrived = small && small->value == kSmallBytes;
+  bool in_full = send_bulk(target, mtu, deadline);
+  const auto nothing = [&] { return mtu.small_arrived && mtu.bulk_bytes == 0; };
+  if (in_full && nothing()) in_full = send_bulk(target, mtu, deadline);
+  return in_full || !nothing();
 }
 
 class Measuring {
@@ -110,7 +123,7 @@ class Measuring {
 
   void measure_mtu(Stream& control, Result<PacketSource>& packets) {
     PathMtu mtu{.link_mtu = mtu_of(path_.interface)};
-    transfer(target_, control, mtu, deadline_);
+    const bool sure = transfer(target_, control, mtu, deadline_);
     if (packets && mtu.link_mtu > 0) {
       const double ms = path_.rtt_ms.known() ? *path_.rtt_ms : 0;
       const auto trip = nanoseconds(static_cast<std::int64_t>(ms * 1e6));
@@ -118,7 +131,12 @@ class Measuring {
       if (largest > 0) mtu.largest = largest;
     }
     if (!mtu.largest && mtu.error.empty()) mtu.error = "no UDP packet of ours was answered";
-    path_.mtu = mtu;
+    const bool narrow = mtu.largest && *mtu.largest < mtu.link_mtu;  // UDP tells the same
+    if (!sure && !narrow) {
+      path_.mtu = Unknown{Why::timed_out, "a transfer in full segments: too little time"};
+    } else {
+      path_.mtu = mtu;
+    }
   }
 
   Observed<Loss> measure_loss(PacketSource& packets, Stream& control) {

@@ -47,8 +47,11 @@ inline Dial dial_one(std::string_view address,
   return probe::dial(request, fake_lookups(), soon()).dials.at(0);
 }
 
-inline Path measure_one(std::string_view address, const ListenAnswer& sinks, int packets) {
-  PathRequest request{.timeout_ms = 10'000};
+inline Path measure_one(std::string_view address,
+                        const ListenAnswer& sinks,
+                        int packets,
+                        int timeout_ms = 10'000) {
+  PathRequest request{.timeout_ms = timeout_ms};
   Address any;
   any.v6 = addr(address).v6;
   request.targets = {{.source = any,

@@ -36,6 +36,16 @@ bool begins_array(const Word& word) {
   return std::ranges::all_of(name, name_character) && name.size() + 2 >= text.size();
 }
 
+// "NAME=value", whose name is written out.
+bool assigns(const Word& word) {
+  if (word.is_array || word.pieces.empty()) return false;
+  const Piece& first = word.pieces.front();
+  const auto equals = first.text.find('=');
+  return first.kind == Piece::Kind::text && !first.quoted && equals != std::string::npos &&
+         equals > 0 && name_start(first.text[0]) &&
+         std::ranges::all_of(first.text.substr(0, equals), name_character);
+}
+
 }  // namespace
 
 std::string_view Word::plain() const {
@@ -174,6 +184,12 @@ void ShellLexer::word_token() {
       array(token.word);
       break;
     }
+  }
+  // The shell drops no carriage return. That of a value is kept, since it breaks what it is used
+  // for; any other breaks the script at once.
+  if ((next_is("\r\n") || text_.substr(at_) == "\r") && assigns(token.word)) {
+    const char c = take();
+    add_text(token.word, {&c, 1}, true);
   }
   if (!token.word.pieces.empty()) tokens_.push_back(std::move(token));
 }

@@ -58,7 +58,7 @@ bool meets_nobody(const Launch& launch) {
 
 std::optional<std::uint16_t> port_of(const Settings& settings) {
   const auto found = settings.find("MASTER_PORT");
-  return found == settings.end() ? std::nullopt : parse_int<std::uint16_t>(found->second.value);
+  return found == settings.end() ? std::nullopt : parse_int<std::uint16_t>(trim(found->second.value));
 }
 
 std::optional<Rendezvous> from_variables(const Settings& settings) {
@@ -92,7 +92,7 @@ std::optional<Rendezvous> at_endpoint(const Launch& launch, const Settings& sett
 std::optional<std::uint16_t> master_port(const Launch& launch, const Settings& settings) {
   if (launch.master_port.empty()) return kMasterPort;
   const auto text = expand(launch.master_port, settings);
-  return text ? parse_int<std::uint16_t>(*text) : std::nullopt;
+  return text ? parse_int<std::uint16_t>(trim(*text)) : std::nullopt;
 }
 
 // torchrun does not read MASTER_ADDR and MASTER_PORT of its environment: it overwrites them.

@@ -176,6 +176,10 @@ fault_mtu_blackhole() {
   # veth lets GSO frames through whatever the MTU; real cards do not.
   for j in $(each all); do in_net "$j" ethtool -K eth1 tso off gso off gro off > /dev/null 2>&1 || true; done
 }
+# BYTES: outgoing TCP packets of BYTES and more vanish, as where a card cuts large sends wrongly; ssh is spared
+fault_long_packets() {
+  in_net "$1" iptables -A OUTPUT -p tcp ! --sport 22 ! --dport 22 -m length --length "$2:65535" -j DROP
+}
 # ROUTER NET: a container with only NET.2 (10.5.0), behind host ROUTER, which translates what goes out and hands on what comes in by ssh
 fault_container_bridge() {
   local i=$1 r=${2#node} net=$3
@@ -291,6 +295,8 @@ fault_conntrack_full() {
 
 # PORT [SECS]: another program listens there
 fault_port() { squat "$1" --listen "$2" --seconds "${3:-600}"; }
+# PORT: another program has bound it and does not listen
+fault_port_bound() { squat "$1" --bound "$2"; }
 # PORT: something that is not a TCPStore answers (an HTTP server)
 fault_wrong_service() { squat "$1" --http "$2"; }
 # PORT: a rank of a job that ended (launcher gone) still holds the port

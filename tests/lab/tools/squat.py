@@ -15,6 +15,14 @@ def listen(port, backlog=8):
     return s
 
 
+def bound(port):
+    """Neither SO_REUSEADDR nor listen(): a program that prepares a server, or forgot it."""
+    s = socket.socket(socket.AF_INET6)
+    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    s.bind(("::", port))
+    return s
+
+
 def backlog_full(port):
     """A listener that never accepts; our own connections fill its queue (backlog 1 holds 2)."""
     held = [listen(port, 1)]
@@ -48,6 +56,7 @@ def stale(port):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--listen", type=int)
+    p.add_argument("--bound", type=int)
     p.add_argument("--http", type=int)
     p.add_argument("--stale", type=int)
     p.add_argument("--outgoing", type=int)
@@ -60,6 +69,8 @@ def main():
         stale(a.stale)
     if a.listen:
         held.append(listen(a.listen))
+    if a.bound:
+        held.append(bound(a.bound))
     if a.outgoing:
         held.append(outgoing(a.outgoing, a.peer))
     if a.backlog_full:

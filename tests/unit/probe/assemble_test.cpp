@@ -271,5 +271,26 @@ TEST_CASE("duplicates go to the node that asked") {
   CHECK(nodes[2].duplicates.why().text == "node2 was not asked");
 }
 
+TEST_CASE("why the master's own listener could not be opened is kept") {
+  Played played;
+  std::vector<Untried> untried;
+  note_unbound(played.plan, played.answers, untried);
+  CHECK(untried.empty());
+  const auto& listens = played.plan.rounds.at(0).listens;
+  for (std::size_t i = 0; i < listens.size(); ++i) {
+    if (!listens[i].request.port) continue;
+    played.change<ListenAnswer>(played.answers.at(0).listens, i, [](ListenAnswer& answer) {
+      answer.ports.clear();
+      answer.error = "bind 10.10.0.10 port 29500: Address already in use";
+    });
+  }
+  note_unbound(played.plan, played.answers, untried);
+  REQUIRE(untried.size() == 1);
+  CHECK(untried[0] ==
+        Untried{.node = "node0",
+                .what = "MASTER_PORT",
+                .why = {Why::failed, "bind 10.10.0.10 port 29500: Address already in use"}});
+}
+
 }  // namespace
 }  // namespace distdoctor::testing

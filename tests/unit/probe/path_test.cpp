@@ -15,11 +15,14 @@ using probe::Listeners;
 
 // b listens on both families; a measures.
 struct Measured {
-  explicit Measured(const Wire& lab, const char* address = "10.99.0.2", int packets = 1000) {
+  explicit Measured(const Wire& lab,
+                    const char* address = "10.99.0.2",
+                    int packets = 1000,
+                    int timeout_ms = 10'000) {
     const auto listeners = lab.b.in([] { return std::make_unique<Listeners>(); });
     const ListenAnswer sinks = lab.b.in([&] { return listeners->open(listen_request(address)); });
     REQUIRE(sinks.error.empty());
-    path = lab.a.in([&] { return measure_one(address, sinks, packets); });
+    path = lab.a.in([&] { return measure_one(address, sinks, packets, timeout_ms); });
   }
   Path path;
 };
@@ -76,6 +79,25 @@ TEST_CASE("a black hole passes what is small and loses what is large") {
     CHECK(path.mtu->error == "measure path: reply: no answer in time");
     CHECK(path.loss == Observed<Loss>(Loss{.sent = 1000, .received = 1000}));
   }
+}
+
+TEST_CASE("only long TCP packets are lost: believed when there was time to see it twice") {
+  if (const auto why = why_no_namespaces(); !why.empty()) {
+    MESSAGE("skipped: ", why);
+    return;
+  }
+  const Wire lab(9000);
+  lab.b.sh(
+      "nft add table inet t && nft add chain inet t c \"{ type filter hook input priority 0; }\" "
+      "&& nft add rule inet t c meta l4proto tcp meta length \">\" 2000 drop");
+  const Path path = Measured(lab).path;
+  REQUIRE(path.mtu.known());
+  CHECK(path.mtu->largest == 9000);
+  CHECK(path.mtu->small_arrived);
+  CHECK_FALSE(path.mtu->bulk_arrived);
+  CHECK(path.mtu->bulk_bytes == 0);
+  const Path hurried = Measured(lab, "10.99.0.2", 0, 3'000).path;
+  CHECK(hurried.mtu.why().text == "a transfer in full segments: too little time");
 }
 
 TEST_CASE("a lossy path is measured twice; a path without UDP is not called lossy") {

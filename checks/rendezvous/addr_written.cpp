@@ -1,0 +1,124 @@
+// MASTER_ADDR must be written as a name or an address, without blanks and carriage returns.
+#include <distdoctor/check.h>
+
+#include "mend.h"
+
+#include <utility>
+
+namespace distdoctor::checks {
+namespace {
+
+bool is_blank(char c) {
+  return static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
+}
+
+// "node0\r": as a person would write it.
+std::string visible(std::string_view value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\r') {
+      text += "\\r";
+    } else if (c == '\n') {
+      text += "\\n";
+    } else if (c == '\t') {
+      text += "\\t";
+    } else if (is_blank(c) && c != ' ') {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+// What was meant; empty: several words, of which nobody can choose.
+std::string clean(std::string_view value) {
+  const auto* const first = std::ranges::find_if_not(value, is_blank);
+  std::string_view rest = value.substr(static_cast<std::size_t>(first - value.begin()));
+  while (!rest.empty() && is_blank(rest.back())) rest.remove_suffix(1);
+  return std::ranges::any_of(rest, is_blank) ? "" : std::string(rest);
+}
+
+// The file of "train.sh:12"; empty where it is none.
+std::string file_of(const Setting& said) {
+  const std::string& where = said.origin.where;
+  const auto colon = where.rfind(':');
+  const bool line = colon != std::string::npos && colon > 0 && colon + 1 < where.size() &&
+                    where.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  return line ? where.substr(0, colon) : "";
+}
+
+std::vector<Fix> fixes_for(const Case& c, const Setting& said, const std::string& seen_at) {
+  std::vector<Fix> fixes;
+  const std::string file = file_of(said);
+  if (!file.empty() && said.value.ends_with('\r')) {
+    fixes.push_back({.node = seen_at,
+                     .kind = Fix::Kind::shell,
+                     .command = "sed -i 's/\\r$//' " + shell_quote(file),
+                     .text =
+                         "or dos2unix: the file has the line ends of Windows, and a shell keeps "
+                         "the carriage return"});
+    return fixes;
+  }
+  const std::string meant = clean(said.value);
+  if (meant.empty()) {
+    fixes.push_back({.node = "*",
+                     .kind = Fix::Kind::manual,
+                     .text = "set MASTER_ADDR to one name or address of rank 0's node"});
+  } else {
+    fixes.push_back(set_master(c, "*", "MASTER_ADDR", meant, "the same without the blanks"));
+  }
+  return fixes;
+}
+
+void run(const Case& c, Judge& judge) {
+  if (!meets_others(c)) return;
+  const auto found = c.cluster.job.settings.find("MASTER_ADDR");
+  const Master* master = master_of(c);
+  if (found == c.cluster.job.settings.end() || master == nullptr) return;
+  const Setting& said = found->second;
+  const bool in_force = master->host == said.value;  // no launcher says another one
+  if (!in_force || said.value.empty() || std::ranges::none_of(said.value, is_blank)) return;
+  const std::string seen_at =
+      said.origin.node.empty() ? c.cluster.nodes.front().host : said.origin.node;
+  Finding finding = blocker("rendezvous-addr-blanks",
+                            fmt::format("MASTER_ADDR is \"{}\" ({}), which can be no host's name",
+                                        visible(said.value), origin_text(said.origin)));
+  finding.symptom = Symptom::crash;
+  // Some resolvers forgive a blank behind a numeric address.
+  if (Address::parse(clean(said.value))) finding.certainty = Certainty::likely;
+  finding.evidence.push_back(
+      {.node = seen_at,
+       .fact = "MASTER_ADDR",
+       .observed = fmt::format("\"{}\" ({})", visible(said.value), origin_text(said.origin)),
+       .expected = "a name or an address, without blanks and control characters",
+       .command = setting_command("MASTER_ADDR", said) + " | cat -A"});
+  finding.fix = fixes_for(c, said, seen_at);
+  judge.report(std::move(finding));
+}
+
+constexpr std::string_view kCauses[] = {"rendezvous-addr-unresolvable", "rendezvous-addr-nobody",
+                                        "rendezvous-addr-outside"};
+constexpr Page kPage{
+    .meaning =
+        "The value has a blank or a control character, most often the carriage return of a script "
+        "that was written on Windows, which bash keeps. Printed it looks right; every rank fails "
+        "to "
+        "resolve it (`Name or service not known`).",
+    .confirm =
+        "`printenv MASTER_ADDR | cat -A` in the job's own shell ends in `^M$`, or has blanks.",
+    .fix = "`sed -i 's/\\r$//' SCRIPT`, or set the value again without the blanks.",
+    .verify = "`getent ahosts \"$MASTER_ADDR\"` prints an address."};
+constexpr Code kCodes[] = {{.id = "rendezvous-addr-blanks",
+                            .fault_class = FaultClass::master_addr_wrong,
+                            .worst = Severity::blocker,
+                            .title = "MASTER_ADDR has blanks or a carriage return",
+                            .causes = kCauses,
+                            .page = kPage}};
+
+}  // namespace
+
+extern const Check rendezvous_addr_written{
+    .title = "MASTER_ADDR is written as a name or an address", .codes = kCodes, .run = run};
+
+}  // namespace distdoctor::checks
