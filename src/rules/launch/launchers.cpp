@@ -147,7 +147,6 @@ Launch torchrun_launch(const Flags& flags, const Scope& environment) {
   launch.master_addr = text_of(flag("master_addr"));
   launch.master_port = text_of(flag("master_port"));
   launch.standalone = flags.has("standalone");
-  if (launch.standalone) launch.nnodes_min = launch.nnodes_max = 1;
   return launch;
 }
 
