@@ -123,8 +123,8 @@ constexpr const char* kFooter =
     "distdoctor reads. Beyond that it runs the site's own checks (/etc/distdoctor/checks.d), "
     "binds\n"
     "test listeners, sends bounded test traffic between the named peers, runs tiny all-reduces in\n"
-    "processes of its own and fills the wires below them for seconds where `bisect` asks for it, and\n"
-    "nothing else; it removes all that it made, also when it is killed.\n"
+    "processes of its own and fills the wires below them for seconds where `bisect` asks for it,\n"
+    "and nothing else; it removes all that it made, also when it is killed.\n"
     "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 could not tell, 70 our own bug.";
 
 void describe(CLI::App& app, Raw& raw, Options& options) {

@@ -1,4 +1,5 @@
 """Nothing is left behind: after Ctrl-C, after a worker was killed, after all rows. Each case returns what is wrong."""
+import contextlib
 import json
 import os
 import re
@@ -90,7 +91,8 @@ def ended(stage, name, number, victims):
     if process is None:
         return "no segments"
     for pid in victims(process):
-        os.kill(pid, number)
+        with contextlib.suppress(ProcessLookupError):  # the first to go may take it along
+            os.kill(pid, number)
     process.communicate(timeout=GUARD_S)
     wait_for(lambda: not stage.processes(process.script), 20)
     return left(stage, process.script)
