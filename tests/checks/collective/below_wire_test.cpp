@@ -128,6 +128,15 @@ const std::vector<CheckCase> cases = {
        }
        wires(w, 3, 10);
      }},
+    {"near miss: too little was sent to tell, however short the way",
+     [](World& w) {
+       collective(w, 2);
+       for (Experiment& run : w.cluster.experiments) {
+         for (RankRun& rank : run.ranks) rank.timings[0].bytes = 32 << 20;
+       }
+       wires(w, 3, 10);
+       for (PairFacts& pair : w.cluster.pairs) pair.paths[0].rtt_ms = Unknown{};
+     }},
     {"near miss: a run has told why",
      [](World& w) {
        collective(w, 2);
