@@ -4,6 +4,7 @@
 
 #include <distdoctor/judge.h>
 #include <distdoctor/quote.h>
+#include <distdoctor/run_ending.h>
 #include <distdoctor/run_speed.h>
 #include <distdoctor/views.h>
 
@@ -81,15 +82,13 @@ inline std::string flaky_text(const Isolation& found) {
 
 // --- runs ---
 
-// The rank that came least far, and what its library said.
+// The rank that began it, how far it came, and what its library said.
 inline std::string stopped_text(const Experiment& run) {
-  const auto last = std::ranges::min_element(run.ranks, {}, &RankRun::reached);
-  if (last == run.ranks.end()) return "";
-  std::string text = fmt::format("; rank {} on {} stopped after {}", last->rank, last->place.node,
-                                 slug(last->reached));
-  const auto said =
-      std::ranges::find_if(run.ranks, [](const RankRun& rank) { return !rank.error.empty(); });
-  if (said != run.ranks.end()) text += ": " + said->error.substr(0, 200);
+  const RankRun* first = first_cause(run);
+  if (first == nullptr) return "";
+  std::string text = fmt::format("; rank {} on {} stopped after {}", first->rank, first->place.node,
+                                 slug(first->reached));
+  if (!first->error.empty()) text += ": " + first->error.substr(0, 200);
   return text;
 }
 

@@ -150,6 +150,7 @@ Found with_switch(const Ask& ask, const Candidate& candidate) {
   DD_TRY(const Reading sound, ask.series->ask(ask.setup(chosen.what, chosen.switches), 2));
   if (!sound.sound()) return std::nullopt;
   DD_TRY(const Reading sick, ask.series->ask(ask.baseline(), 2));
+  if (!sick.sick()) return std::nullopt;
   DD_TRY(const Where where, place_of_layer(ask, chosen.layer));
   Isolation found = isolation_of(ask, chosen.layer, sick.numbers);
   found.places = places_in(where);
@@ -197,7 +198,7 @@ Found by_places(const Ask& ask) {
 
 Found find_broken(const Ask& ask) {
   DD_TRY(const Reading baseline, ask.series->ask(ask.baseline(), 2));
-  if (!baseline.sick()) return std::nullopt;
+  if (!baseline.sick() || ask.series->beyond_proof()) return std::nullopt;
   DD_TRY(auto deviceless, without_the_deviceless(ask, baseline));
   if (deviceless) return deviceless;
   DD_TRY(auto layer, by_switches(ask, baseline));

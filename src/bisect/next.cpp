@@ -1,3 +1,5 @@
+#include <distdoctor/run_ending.h>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "bisect/bisect.h"
@@ -30,16 +32,6 @@ Step step_of(const Wanted& wanted) {
   return Inconclusive{.why = "no more runs are allowed", .out_of_runs = true};
 }
 
-double best_speed(const ClusterFacts& cluster, const Options& options) {
-  double best = 0;
-  for (const Experiment& run : cluster.experiments) {
-    const bool baseline =
-        run.switches.empty() && std::ranges::equal(run.ranks, options.places, {}, &RankRun::place);
-    if (baseline && works(run) == Answer::sound) best = std::max(best, speed_of(run).value_or(0));
-  }
-  return best;
-}
-
 // Sound is what is faster than the baseline; a run that does not work says nothing of speed.
 Judgement faster_than(double speed, double times) {
   return [=](const Experiment& run) {
@@ -49,10 +41,54 @@ Judgement faster_than(double speed, double times) {
   };
 }
 
+std::vector<const Experiment*> baselines(const ClusterFacts& cluster, const Options& options) {
+  std::vector<const Experiment*> runs;
+  for (const Experiment& run : cluster.experiments) {
+    const bool baseline =
+        run.switches.empty() && std::ranges::equal(run.ranks, options.places, {}, &RankRun::place);
+    if (baseline) runs.push_back(&run);
+  }
+  return runs;
+}
+
+double best_speed(const ClusterFacts& cluster, const Options& options) {
+  double best = 0;
+  for (const Experiment* run : baselines(cluster, options)) {
+    if (works(*run) == Answer::sound) best = std::max(best, speed_of(*run).value_or(0));
+  }
+  return best;
+}
+
+// "of 8 runs of the same setup 1 did not work (run 3)".
+std::string seldom(const Ask& ask) {
+  std::vector<std::string> sick;
+  const auto all = baselines(*ask.cluster, *ask.options);
+  for (const Experiment* run : all) {
+    if (works(*run) == Answer::sick) sick.push_back(std::to_string(run->number));
+  }
+  return "of " + std::to_string(all.size()) + " runs of the same setup " +
+         std::to_string(sick.size()) + " did not work (run " + join(sick, ", ") +
+         "): too few to tell a cause from chance";
+}
+
+// "rank 1 on node1 was killed by SIGKILL in run 0".
+std::string why_not_run(const Ask& ask) {
+  for (const Experiment* run : baselines(*ask.cluster, *ask.options)) {
+    for (const RankRun& rank : run->ranks) {
+      const auto signal = killed_from_outside(rank);
+      if (!signal) continue;
+      return "rank " + std::to_string(rank.rank) + " on " + rank.place.node + " was killed by " +
+             std::string(*signal) + " in run " + std::to_string(run->number) + ", and again";
+    }
+  }
+  return "the job's own environment could not be run";
+}
+
 Step broken(const Ask& ask) {
   const Found found = find_broken(ask);
   if (!found) return step_of(found.error());
   if (const auto& isolation = *found) return *isolation;
+  if (ask.series->flaky()) return inconclusive(seldom(ask));
   return inconclusive("it does not work, and neither a switch nor fewer ranks made it work twice");
 }
 
@@ -86,7 +122,7 @@ Step working(const Ask& ask, const Reading& baseline) {
   const auto rounds = ask.series->ask(ask.baseline(), rounds_needed(cluster));
   if (!rounds) return step_of(rounds.error());
   if (rounds->sick()) return broken(ask);
-  if (!rounds->sound()) return inconclusive("the baseline could not be run again");
+  if (!rounds->sound()) return inconclusive(ask.series->flaky() ? seldom(ask) : why_not_run(ask));
   const auto first =
       std::ranges::find(cluster.experiments, baseline.numbers.front(), &Experiment::number);
   const auto limit = limit_of(cluster, *ask.shape, *first);
@@ -156,7 +192,7 @@ Step next(const ClusterFacts& cluster, const Options& options) {
   if (!baseline) return step_of(baseline.error());
   if (baseline->sick()) return broken(ask);
   if (baseline->sound()) return working(ask, *baseline);
-  return inconclusive("the job's own environment could not be run");
+  return inconclusive(why_not_run(ask));
 }
 
 std::vector<std::string> tree(const ClusterFacts& cluster, const Options& options) {

@@ -1,5 +1,6 @@
 #include "bisect/series.h"
 
+#include <distdoctor/run_ending.h>
 #include <distdoctor/run_speed.h>
 
 #include <algorithm>
@@ -17,9 +18,20 @@ constexpr std::int64_t kJudgedNccl = 256 * kMiB;
 constexpr std::int64_t kJudgedGloo = 4 * kMiB;
 
 constexpr int kRunsToEstimate = 5;  // of a baseline that went both ways
-constexpr double kLuck = 0.01;      // chance that a sick setup passes for a sound one
+constexpr int kMostOfOne = 8;       // runs of a setup that went wrong but once: does it come again?
+constexpr double kLuck = 0.01;      // chance that a sick setup passes for a sound one, by its share
+constexpr double kProof = 0.05;     // and that all of the runs came out so though nothing differs
 constexpr double kRarest = 0.25;    // a fault that shows less often than this is beyond us
-constexpr int kMostPatience = 8;
+constexpr int kMostPatience = 16;
+constexpr int kMostDisturbed = 2;  // runs of one setup that somebody may break off
+
+// Of `runs` runs `sick` went wrong. That all of `more` others, of the same kind, are sound has this
+// chance (Fisher's exact test).
+double chance(int sick, int runs, int more) {
+  double luck = 1;
+  for (int i = 0; i < sick; ++i) luck *= static_cast<double>(runs - i) / (runs + more - i);
+  return luck;
+}
 
 bool same(const Experiment& run, const Setup& setup) {
   return run.switches == setup.switches &&
@@ -33,7 +45,9 @@ std::vector<std::int64_t> usual_sizes() {
 }  // namespace
 
 Answer works(const Experiment& run) {
-  if (run.outcome == RunOutcome::not_run || !run.unheeded.empty()) return Answer::none;
+  if (run.outcome == RunOutcome::not_run || !run.unheeded.empty() || disturbed(run)) {
+    return Answer::none;
+  }
   return run.outcome == RunOutcome::ok ? Answer::sound : Answer::sick;
 }
 
@@ -64,19 +78,21 @@ void Series::look_for_doubt() {
 
 // So many sound runs in a row that a fault as frequent as this one would have shown.
 void Series::expect_luck(const std::vector<const Experiment*>& baseline) {
-  const auto sick = std::ranges::count_if(
-      baseline, [&](const Experiment* run) { return judgement_(*run) == Answer::sick; });
+  baseline_sick_ = static_cast<int>(std::ranges::count_if(
+      baseline, [&](const Experiment* run) { return judgement_(*run) == Answer::sick; }));
+  const auto runs = static_cast<int>(baseline.size());
   // One more that was sound: so few runs tell the share but roughly.
-  const double share = static_cast<double>(sick) / static_cast<double>(baseline.size() + 1);
-  const double often = std::clamp(share, kRarest, 0.95);
-  patience_ = std::clamp(static_cast<int>(std::ceil(std::log(kLuck) / std::log(1 - often))), 2,
-                         kMostPatience);
+  const double often = std::clamp(baseline_sick_ / (runs + 1.0), kRarest, 0.95);
+  patience_ =
+      std::clamp(static_cast<int>(std::ceil(std::log(kLuck) / std::log(1 - often))), 2, kMostOfOne);
+  while (patience_ < kMostPatience && chance(baseline_sick_, runs, patience_) > kProof) ++patience_;
+  provable_ = baseline_sick_ > 1 && chance(baseline_sick_, runs, patience_) <= kProof;
 }
 
 std::vector<const Experiment*> Series::runs_of(const Setup& setup) const {
   std::vector<const Experiment*> runs;
   for (const Experiment& run : cluster_->experiments) {
-    if (same(run, setup)) runs.push_back(&run);
+    if (same(run, setup) && !disturbed(run)) runs.push_back(&run);
   }
   return runs;
 }
@@ -116,17 +132,38 @@ Reading Series::read(const std::vector<const Experiment*>& runs, int& sick_runs)
   return reading;
 }
 
+int Series::enough(const Setup& setup, int at_least, int sick_runs) const {
+  if (!flaky_) return at_least;
+  const bool baseline = setup.switches.empty() && setup.places == options_->places;
+  if (!baseline && sick_runs == 1 && at_least > 1) return kMostOfOne;
+  if (!baseline) return std::max(at_least, patience_);
+  return std::max({at_least, kRunsToEstimate, std::min(patience_, kMostOfOne)});
+}
+
+// The runs of it that somebody broke off; they have been made again as often as is worth it.
+std::vector<int> Series::given_up(const Setup& setup) const {
+  std::vector<int> numbers;
+  for (const Experiment& run : cluster_->experiments) {
+    if (same(run, setup) && disturbed(run)) numbers.push_back(run.number);
+  }
+  return numbers.size() < kMostDisturbed ? std::vector<int>{} : numbers;
+}
+
 Known<Reading> Series::ask(const Setup& setup, int at_least) {
   const bool baseline = setup.switches.empty() && setup.places == options_->places;
-  const int enough =
-      flaky_ ? std::max({at_least, patience_, baseline ? kRunsToEstimate : 0}) : at_least;
   const auto runs = runs_of(setup);
   int sick_runs = 0;
   Reading reading = read(runs, sick_runs);
   const bool proves_nothing = !runs.empty() && reading.answer == Answer::none;
   const bool settled = sick_runs > 0 && (!baseline || !flaky_) && sick_runs >= at_least;
-  const bool done = proves_nothing || settled || static_cast<int>(runs.size()) >= enough;
-  if (!done) return std::unexpected(want(setup));
+  const bool done = proves_nothing || settled ||
+                    static_cast<int>(runs.size()) >= enough(setup, at_least, sick_runs);
+  if (!done) {
+    const auto broken_off = given_up(setup);
+    if (broken_off.empty()) return std::unexpected(want(setup));
+    return Reading{.numbers = broken_off};
+  }
+  if (at_least > 1 && sick_runs == 1) reading.answer = Answer::none;
   return reading;
 }
 

@@ -21,7 +21,8 @@ struct Setup {
   std::vector<RunPlace> places = {};
 };
 
-// none: the run proves nothing; it did not start, or a switch was not in force.
+// none: the run proves nothing; it did not start, or a switch was not in force, or what was asked
+// for twice went wrong but once.
 enum class Answer : std::uint8_t { none, sound, sick };
 
 struct Reading {
@@ -47,7 +48,9 @@ class Series {
   Series(const ClusterFacts& cluster, const Options& options, Judgement judgement);
 
   // After as many runs as it takes: one, `at_least`, or, where the same run went both ways before,
-  // so many that all of them being sound is no luck. One sick run is enough for sick.
+  // so many that all of them being sound is no luck. One sick run is enough for sick, but where
+  // several are asked for a verdict hangs on it, and a single one of them may be chance: none.
+  // Runs of which somebody killed a rank from outside do not count; after two of them: none.
   Known<Reading> ask(const Setup& setup, int at_least = 1);
 
   // As the ranks are numbered.
@@ -55,11 +58,15 @@ class Series {
 
   // The same run went both ways.
   [[nodiscard]] bool flaky() const { return flaky_; }
+  // It did, and so seldom that no number of runs within reason tells a cure from luck.
+  [[nodiscard]] bool beyond_proof() const { return flaky_ && !provable_; }
 
  private:
   [[nodiscard]] std::vector<const Experiment*> runs_of(const Setup& setup) const;
   [[nodiscard]] Reading read(const std::vector<const Experiment*>& runs, int& sick_runs) const;
   [[nodiscard]] Wanted want(const Setup& setup) const;
+  [[nodiscard]] int enough(const Setup& setup, int at_least, int sick_runs) const;
+  [[nodiscard]] std::vector<int> given_up(const Setup& setup) const;
   void look_for_doubt();
   void expect_luck(const std::vector<const Experiment*>& baseline);
 
@@ -67,7 +74,9 @@ class Series {
   const Options* options_;
   Judgement judgement_;
   bool flaky_ = false;
+  bool provable_ = true;
   int patience_ = 1;
+  int baseline_sick_ = 0;
 };
 
 // Whether it works at all: wrong results, errors, crashes and hangs are sick.

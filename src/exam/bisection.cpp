@@ -1,6 +1,7 @@
 #include "exam/bisection.h"
 
 #include <distdoctor/gpus.h>
+#include <distdoctor/run_ending.h>
 
 #include "base/text.h"
 #include "bisect/bisect.h"
@@ -20,6 +21,12 @@ namespace planner = distdoctor::bisect;
 
 constexpr std::chrono::seconds kToListen{5};
 constexpr int kBudgetShare = 3;  // one part of so many is for the wires, at most
+constexpr const char* kUsedUp = "the budget was used up";
+
+bool was_cut(const ClusterFacts& cluster, Deadline deadline) {
+  return deadline.expired() && !cluster.experiments.empty() &&
+         cluster.experiments.back().outcome == RunOutcome::not_run;
+}
 
 RunBackend backend_of(const ClusterFacts& cluster, const Bisection& wanted) {
   const bool gpus = std::ranges::any_of(cluster.nodes, has_gpus);
@@ -63,6 +70,29 @@ void measure_wires_below(const Experiment& baseline,
                  .timeout = limits.timeout,
                  .interrupted = limits.interrupted},
                 cluster);
+}
+
+// Whether the kernel says that it killed a rank: its log from before the runs cannot tell.
+void read_kernel_logs_again(const Experiment& run,
+                            fleet::Fleet& fleet,
+                            Deadline deadline,
+                            ClusterFacts& cluster) {
+  std::vector<NodeFacts*> nodes;
+  std::vector<fleet::Ask> asks;
+  for (NodeFacts& node : cluster.nodes) {
+    const bool killed = std::ranges::any_of(run.ranks, [&](const RankRun& rank) {
+      return rank.place.node == node.host && killed_from_outside(rank);
+    });
+    if (!killed) continue;
+    nodes.push_back(&node);
+    asks.push_back({.host = node.host, .request = CollectRequest{.collectors = {"kernel_log"}}});
+  }
+  if (asks.empty()) return;
+  const auto answers = fleet.ask(asks, deadline.capped(kToListen));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto* seen = answers[i].known() ? std::get_if<NodeFacts>(&*answers[i]) : nullptr;
+    if (seen != nullptr && seen->kernel_log.known()) nodes[i]->kernel_log = seen->kernel_log;
+  }
 }
 
 }  // namespace
@@ -125,14 +155,17 @@ std::string bisect(const Bisection& wanted,
       cluster.isolations.push_back(std::move(*found));
       return "";
     }
-    if (const auto* none = std::get_if<planner::Inconclusive>(&step)) return none->why;
+    if (const auto* none = std::get_if<planner::Inconclusive>(&step)) {
+      return was_cut(cluster, deadline) ? kUsedUp : none->why;
+    }
     auto* run = std::get_if<Experiment>(&step);
     if (run == nullptr) return "";
     if (interrupted != nullptr && interrupted->load()) return "it was interrupted";
-    if (deadline.expired()) return "the budget was used up";
+    if (deadline.expired()) return kUsedUp;
     if (wanted.watch) wanted.watch(*run, false);
     run_experiment(*run, cluster, fleet, limits);
     if (wanted.watch) wanted.watch(*run, true);
+    read_kernel_logs_again(*run, fleet, deadline, cluster);
     cluster.experiments.push_back(std::move(*run));
     if (cluster.experiments.size() > 1) continue;
     measure_wires_below(cluster.experiments.front(), fleet,

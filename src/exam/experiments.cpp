@@ -1,5 +1,6 @@
 #include "exam/experiments.h"
 
+#include <distdoctor/run_ending.h>
 #include <distdoctor/views.h>
 
 #include "logs/run_log.h"
@@ -37,23 +38,6 @@ std::string library_of(const ClusterFacts& cluster, const std::string& host) {
 constexpr std::array kNotForUs = {
     "NCCL_COMM_ID",    "NCCL_COMM_BLOCKING", "NCCL_TOPO_DUMP_FILE",  "NCCL_GRAPH_DUMP_FILE",
     "NCCL_DEBUG_FILE", "NCCL_RAS_ADDR",      "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING"};
-
-// NCCL's words (ncclRemoteError) where the other side is gone: a rank that gives up a hang takes
-// the others with it.
-bool suffered(const RankRun& rank) {
-  return rank.outcome == RunOutcome::failed &&
-         rank.error.find("remote process exited or there was a network error") != std::string::npos;
-}
-
-// How bad an outcome is, for the worst of several: what a rank did itself before what it suffered.
-int badness(const RankRun& rank) {
-  constexpr std::array kOrder = {RunOutcome::ok,     RunOutcome::not_run, RunOutcome::hung,
-                                 RunOutcome::failed, RunOutcome::crashed, RunOutcome::wrong_result};
-  const bool caused = !suffered(rank);
-  const auto outcome = caused ? rank.outcome : RunOutcome::not_run;
-  const auto place = std::ranges::find(kOrder, outcome) - kOrder.begin();
-  return static_cast<int>(2 * place) + (caused ? 0 : 1);
-}
 
 class Run {
  public:
@@ -188,7 +172,7 @@ class Run {
     for (RankRun& rank : experiment_.ranks) {
       if (rank.place.node != node || ended_.contains(rank.rank)) continue;
       rank.outcome = RunOutcome::not_run;
-      rank.error = why;
+      rank.error = limits_.deadline.expired() ? std::string(kCutByBudget) : why;
       ended_.insert(rank.rank);
       channel_lost_ = true;
     }
@@ -229,7 +213,8 @@ class Run {
 
   void judge_outcome() {
     lost_all();
-    const RankRun* const worst = &*std::ranges::max_element(experiment_.ranks, {}, badness);
+    const RankRun* const worst = &*std::ranges::max_element(
+        experiment_.ranks, {}, [](const RankRun& rank) { return badness(rank); });
     // What the others suffered when an agent was lost says nothing of the cluster.
     experiment_.outcome = channel_lost_ ? RunOutcome::not_run : worst->outcome;
     experiment_.unheeded.assign(unheeded_.begin(), unheeded_.end());
@@ -238,7 +223,7 @@ class Run {
     for (RankRun& rank : experiment_.ranks) {
       if (ended_.contains(rank.rank)) continue;
       rank.outcome = RunOutcome::not_run;
-      rank.error = "it was still looking for the others when the run was ended";
+      rank.error = kStillLooking;
     }
   }
 

@@ -2,6 +2,8 @@
 // own while a request is being answered.
 #include "probe/runs.h"
 
+#include <distdoctor/run_ending.h>
+
 #include "codec/read.h"
 #include "codec/write.h"
 #include "machine/open_child.h"
@@ -89,13 +91,18 @@ class Runs::Rank {
   void go_on(const std::string& said, int stage_ms, Deadline deadline) {
     const auto patience = std::chrono::milliseconds(stage_ms);
     auto line = child_->ask(said, deadline.capped(patience));
-    while (take(line)) line = child_->next_line(deadline.capped(patience));
+    while (take(line, deadline)) line = child_->next_line(deadline.capped(patience));
   }
 
   // Whether another line is to be waited for.
-  bool take(const Result<std::string>& line) {
+  bool take(const Result<std::string>& line, Deadline deadline) {
     if (!line) {
-      end(outcome_of(line.error(), spoke_), line.error().render());
+      const bool late = line.error().errno_value == ETIMEDOUT;
+      if (late && deadline.expired()) {
+        end(RunOutcome::not_run, std::string(kCutByBudget));
+      } else {
+        end(outcome_of(line.error(), spoke_), line.error().render());
+      }
       return false;
     }
     WorkerLine told;
@@ -188,7 +195,7 @@ Result<RunAnswer> Runs::act(const RunRequest& request, Deadline deadline) {
   if (!request.jobs.empty()) {
     each_in_a_thread(ranks, [&](Rank& rank) { rank.begin(request.stage_ms, deadline); });
   } else if (request.over) {
-    for (const auto& rank : ranks) rank->give_up("another rank had ended before");
+    for (const auto& rank : ranks) rank->give_up(std::string(kAnotherHadEnded));
   } else {
     const auto meeting = codec::write_json(WorkerMeeting{.blobs = request.blobs});
     each_in_a_thread(ranks, [&](Rank& rank) { rank.meet(meeting, request.stage_ms, deadline); });

@@ -1,5 +1,6 @@
 #include "render/runs.h"
 
+#include <distdoctor/run_ending.h>
 #include <distdoctor/run_speed.h>
 #include <distdoctor/wire_speeds.h>
 
@@ -22,21 +23,19 @@ std::string switches_of(const Experiment& run) {
   return join(words, " ");
 }
 
-// Where the ranks that came least far stopped: "rank 3 on node1 stopped after device".
+// The rank that began it, not one that suffered it: "rank 3 on node1 and 2 more stopped after
+// device: ...".
 std::string where_it_stopped(const Experiment& run) {
-  const auto least = std::ranges::min_element(run.ranks, {}, &RankRun::reached);
-  if (least == run.ranks.end()) return "";
-  const auto also = std::ranges::count(run.ranks, least->reached, &RankRun::reached);
+  const RankRun* first = first_cause(run);
+  if (first == nullptr) return "";
+  const auto also = std::ranges::count_if(run.ranks, [&](const RankRun& rank) {
+    return rank.reached == first->reached && badness(rank) == badness(*first);
+  });
   const std::string others = also > 1 ? fmt::format(" and {} more", also - 1) : "";
-  return fmt::format("rank {} on {}{} stopped after {}", least->rank, printable(least->place.node),
-                     others, least->reached == RunStage::none ? "nothing" : slug(least->reached));
-}
-
-std::string first_error(const Experiment& run) {
-  for (const RankRun& rank : run.ranks) {
-    if (rank.outcome == run.outcome && !rank.error.empty()) return printable(rank.error);
-  }
-  return "";
+  const std::string error = first->error.empty() ? "" : ": " + printable(first->error);
+  return fmt::format("rank {} on {}{} stopped after {}{}", first->rank,
+                     printable(first->place.node), others,
+                     first->reached == RunStage::none ? "nothing" : slug(first->reached), error);
 }
 
 // "node0 -> node1 by eth1: 2.31 GB/s by 1 stream, 2.4 by 8, 0.08 ms round trip": of each number of
@@ -70,7 +69,6 @@ std::string run_line(const Experiment& run) {
     if (bandwidth > 0) line += fmt::format("  {:.3g} GB/s", bandwidth);
   } else {
     line += "  " + where_it_stopped(run);
-    if (const auto error = first_error(run); !error.empty()) line += ": " + error;
   }
   if (!run.unheeded.empty()) line += "; not heeded: " + join(run.unheeded, ", ");
   return line;

@@ -74,7 +74,8 @@ inline std::vector<std::string> proof_rows(Ailment ailment,
   const bool slow = ailment == Ailment::slow;
   const std::string sick = slow ? "works, 2.0 GB/s, not as fast as the run below"
                                 : std::string(slug(fake_outcome(ailment))) +
-                                      "; rank 0 on node0 stopped after comm_init" +
+                                      (said.empty() ? "; rank 0 on node0" : "; rank 2 on node1") +
+                                      " stopped after comm_init" +
                                       (said.empty() ? "" : ": " + said) + ", not works";
   return {head + "0 (baseline): " + sick + "; " + mpirun + kFakeTest,
           head + "1 (the other): works" + (slow ? ", 12.0 GB/s" : "") +
@@ -87,9 +88,14 @@ inline std::vector<std::string> twice_rows(const std::string& outcome,
                                            const std::string& said,
                                            const std::string& expected) {
   const std::string head = "node0 all-reduce of 4 ranks, run ";
+  std::string first = outcome;
+  const std::string quiet = "rank 0 on node0";
+  if (const auto at = first.find(quiet); !said.empty() && at != std::string::npos) {
+    first.replace(at, quiet.size(), "rank 2 on node1");  // who says something is named
+  }
   const std::string command =
       std::string("; mpirun -np 4 -H node0:2,node1:2 -x NCCL_DEBUG=INFO") + kFakeTest;
-  return {head + "0 (baseline): " + outcome + said + ", not " + expected + command,
+  return {head + "0 (baseline): " + first + said + ", not " + expected + command,
           head + "1 (the other): " + outcome + ", not another outcome, were it chance" + command};
 }
 

@@ -241,6 +241,78 @@ TEST_CASE("a switch that works only by luck is no verdict") {
   }
 }
 
+// Gloo on a healthy cluster; `spoil` may make of a sound run what it likes. What it ends with.
+bisect::Step gloo_with(SimulatedCluster& cluster, const std::function<void(Experiment&)>& spoil) {
+  cluster.options.backend = RunBackend::gloo;
+  for (Prediction& node : cluster.facts.predicted.nodes) {
+    node.gloo = GlooChoice{.devices = {{.interface = "eth0"}}};
+  }
+  while (true) {
+    auto step = bisect::next(cluster.facts, cluster.options);
+    auto* planned = std::get_if<Experiment>(&step);
+    if (planned == nullptr) return step;
+    Experiment run = cluster.run(*planned);
+    spoil(run);
+    cluster.facts.experiments.push_back(std::move(run));
+  }
+}
+
+void fail(Experiment& run, RunOutcome outcome, const std::string& error) {
+  run.outcome = outcome;
+  for (RankRun& rank : run.ranks) rank.reached = RunStage::comm_init;
+  run.ranks[1].outcome = outcome;
+  run.ranks[1].error = error;
+}
+
+TEST_CASE("one run of many that fails is chance, and blames no interface") {
+  for (const int bad : {0, 1, 2}) {
+    CAPTURE(bad);
+    SimulatedCluster cluster(kTcp, {});
+    const auto step = gloo_with(cluster, [&](Experiment& run) {
+      if (run.number == bad) fail(run, RunOutcome::failed, "out of file descriptors");
+    });
+    REQUIRE(std::holds_alternative<bisect::Inconclusive>(step));
+    CHECK(std::get<bisect::Inconclusive>(step).why ==
+          "of 8 runs of the same setup 1 did not work (run " + std::to_string(bad) +
+              "): too few to tell a cause from chance");
+    CHECK_FALSE(ran(cluster, "by eth1 alone"));
+  }
+}
+
+TEST_CASE("a rank that was killed from outside costs its run and nothing else") {
+  for (const char* signal : {"SIGKILL", "SIGTERM"}) {
+    for (const int bad : {0, 1, 2}) {
+      CAPTURE(bad);
+      SimulatedCluster cluster(kTcp, {});
+      const auto step = gloo_with(cluster, [&](Experiment& run) {
+        if (run.number == bad) fail(run, RunOutcome::crashed, std::string("killed by ") + signal);
+      });
+      CHECK(std::holds_alternative<bisect::Healthy>(step));
+      CHECK(cluster.runs() == 4);
+    }
+  }
+}
+
+TEST_CASE("ranks that are killed each time are no verdict, and end it soon") {
+  SimulatedCluster cluster(kTcp, {});
+  const auto step = gloo_with(cluster, [](Experiment& run) {
+    fail(run, RunOutcome::crashed, "run gloo_allreduce rank: killed by SIGKILL");
+  });
+  REQUIRE(std::holds_alternative<bisect::Inconclusive>(step));
+  CHECK(std::get<bisect::Inconclusive>(step).why ==
+        "rank 1 on node0 was killed by SIGKILL in run 0, and again");
+  CHECK(cluster.runs() == 2);
+}
+
+TEST_CASE("a crash of the library itself is a fault as before") {
+  SimulatedCluster cluster(kTcp, {});
+  const auto step = gloo_with(cluster, [](Experiment& run) {
+    if (run.switches.empty()) fail(run, RunOutcome::crashed, "killed by SIGSEGV");
+  });
+  REQUIRE(std::holds_alternative<Isolation>(step));
+  CHECK(std::get<Isolation>(step).layer == Layer::interface);
+}
+
 TEST_CASE("no more runs than allowed") {
   for (const int most : {0, 1, 2, 3, 5, 8, 13}) {
     SimulatedCluster cluster(kTwoByFour, {.layer = Layer::p2p, .places = {{"node1", -1}}});

@@ -1,6 +1,8 @@
 // How an experiment is acted out.
 #include "exam/experiments.h"
 
+#include <distdoctor/run_ending.h>
+
 #include "support/builders.h"
 #include "support/scripted_fleet.h"
 
@@ -71,6 +73,33 @@ TEST_CASE("when a rank is gone, those that wait for it are ended") {
   REQUIRE(fleet.rounds.size() == 2);
   CHECK(fleet.asked(1).over);
   CHECK(fleet.rounds[1].size() == 1);
+}
+
+TEST_CASE("the outcome is that of the rank that began it") {
+  ScriptedFleet fleet([](std::size_t round, const fleet::Ask& ask) -> Observed<Answer> {
+    const int rank = rank_of(ask);
+    if (round == 0) return Answer(RunAnswer{.blobs = {{.rank = rank, .bytes = "0a"}}});
+    RankRun run = ended(rank, rank == 0 ? RunOutcome::failed : RunOutcome::hung);
+    run.error = rank == 0 ? "pair.cc:534: Connection closed by peer [10.0.0.2]" : "gave up";
+    return Answer(RunAnswer{.ranks = {run}});
+  });
+  const auto run = acted(two_ranks(RunBackend::gloo), fleet);
+  CHECK(run.outcome == RunOutcome::hung);
+  REQUIRE(first_cause(run) != nullptr);
+  CHECK(first_cause(run)->rank == 1);
+}
+
+TEST_CASE("one that was told to end is not the cause, however little it did") {
+  Experiment run = two_ranks(RunBackend::gloo);
+  run.ranks[0] = {.rank = 0, .reached = RunStage::loaded, .outcome = RunOutcome::failed};
+  run.ranks[0].error = "no such interface";
+  run.ranks[1].error = kAnotherHadEnded;
+  REQUIRE(first_cause(run) != nullptr);
+  CHECK(first_cause(run)->error == "no such interface");
+  std::swap(run.ranks[0], run.ranks[1]);
+  CHECK(first_cause(run)->error == "no such interface");
+  run.ranks = {ended(0), ended(1)};
+  CHECK(first_cause(run) == nullptr);
 }
 
 TEST_CASE("a lost agent makes it no run, whatever the other ranks then did") {

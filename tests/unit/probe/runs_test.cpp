@@ -1,6 +1,8 @@
 // Real ranks of real Gloo over loopback, where it was built.
 #include "probe/runs.h"
 
+#include <distdoctor/run_ending.h>
+
 #include "machine/helpers.h"
 
 #include <doctest/doctest.h>
@@ -71,6 +73,18 @@ TEST_CASE("what the library says of an interface that is not there is the rank's
   CHECK(ended[0].outcome == RunOutcome::failed);
   CHECK(ended[0].reached == RunStage::loaded);
   CHECK(ended[0].error.find("none7") != std::string::npos);
+}
+
+TEST_CASE("a rank that the end of the budget stops was cut, and did not hang" *
+          doctest::skip(!has_gloo())) {
+  probe::Runs runs;
+  const auto answer = runs.act(two_ranks("lo"), Deadline::after({}));
+  REQUIRE(answer.has_value());
+  REQUIRE(answer->ranks.size() == 2);
+  for (const RankRun& rank : answer->ranks) {
+    CHECK(rank.outcome == RunOutcome::not_run);
+    CHECK(rank.error == kCutByBudget);
+  }
 }
 
 TEST_CASE("ranks that wait are ended when another one is gone" * doctest::skip(!has_gloo())) {
