@@ -20,10 +20,14 @@
 namespace distdoctor::checks::gpu {
 
 inline constexpr std::uint16_t kNvidia = 0x10de;
+inline constexpr std::uint16_t kAmd = 0x1002;
 
 inline bool is_nvidia_gpu(const PciDevice& device) {
   const auto kind = device.device_class >> 8U;
   return device.vendor == kNvidia && (kind == 0x0300 || kind == 0x0302);
+}
+inline bool is_amd_accelerator(const PciDevice& device) {
+  return device.vendor == kAmd && device.device_class >> 8U == 0x1200;
 }
 inline bool is_nvswitch(const PciDevice& device) {
   return device.vendor == kNvidia && device.device_class >> 8U == 0x0680;

@@ -23,6 +23,12 @@ std::optional<int> possible_width(const Pci& pci, const PciDevice& gpu) {
   return std::min(*gpu.max_width, *port->max_width);
 }
 
+// By the driver of its maker; of AMD the accelerators, which have no graphics.
+bool is_driven(const PciDevice& device) {
+  return (is_nvidia_gpu(device) && device.driver == "nvidia") ||
+         (is_amd_accelerator(device) && device.driver == "amdgpu");
+}
+
 struct Narrow {
   const NodeFacts* node;
   const PciDevice* gpu;
@@ -32,9 +38,9 @@ struct Narrow {
 
 std::vector<Narrow> narrow_gpus(const NodeFacts& node) {
   std::vector<Narrow> all;
-  for (const PciDevice* gpu : devices_that(*node.pci, is_nvidia_gpu)) {
+  for (const PciDevice* gpu : devices_that(*node.pci, is_driven)) {
     const auto possible = possible_width(*node.pci, *gpu);
-    if (possible && gpu->width && *gpu->width < *possible && gpu->driver == "nvidia") {
+    if (possible && gpu->width && *gpu->width < *possible) {
       all.push_back({.node = &node, .gpu = gpu, .width = *gpu->width, .possible = *possible});
     }
   }

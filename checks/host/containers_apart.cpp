@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace distdoctor::checks {
@@ -21,22 +22,37 @@ std::string wall(const NodeFacts& node, const char* name) {
   return found == node.world->namespaces.end() ? "" : found->second;
 }
 
-// It replaces hostname and boot_id.
-bool says_host_id(const Case& c, const NodeFacts& node) {
+// It replaces hostname and boot_id; empty: not set.
+std::string host_id(const Case& c, const NodeFacts& node) {
   const Prediction* prediction = find_prediction(c.cluster, node.host);
-  return prediction != nullptr && find_setting(*prediction, "NCCL_HOSTID") != nullptr;
+  const Setting* setting =
+      prediction == nullptr ? nullptr : find_setting(*prediction, "NCCL_HOSTID");
+  return setting == nullptr ? "" : setting->value;
+}
+
+bool differ(const std::string& one, const std::string& other) {
+  return !one.empty() && !other.empty() && one != other;
 }
 
 // Containers on one kernel. Equal ids of namespaces would prove nothing: each kernel gives its
 // first ones the same. What a copied machine has in common with its original has the same ids.
-bool apart(const NodeFacts& a, const NodeFacts& b) {
-  const auto differ = [&](const char* name) {
-    const std::string one = wall(a, name);
-    const std::string other = wall(b, name);
-    return !one.empty() && !other.empty() && one != other;
-  };
-  const bool other_name = a.identity->hostname != b.identity->hostname;
-  return differ("mnt") && ((other_name && differ("uts")) || (!other_name && differ("shm")));
+bool apart(const Case& c, const NodeFacts& a, const NodeFacts& b) {
+  if (!differ(wall(a, "mnt"), wall(b, "mnt"))) return false;
+  const std::string id = host_id(c, a);
+  if (id != host_id(c, b)) return false;  // who gives them different ids wants them apart
+  const bool one_host = !id.empty() || a.identity->hostname == b.identity->hostname;
+  return one_host ? differ(a.world->shm_device, b.world->shm_device)
+                  : differ(wall(a, "uts"), wall(b, "uts"));
+}
+
+// Those that NCCL keeps apart from any of the others.
+Nodes kept_apart(const Case& c, const Nodes& nodes) {
+  Nodes all;
+  std::ranges::copy_if(nodes, std::back_inserter(all), [&](const NodeFacts* node) {
+    return std::ranges::any_of(
+        nodes, [&](const NodeFacts* other) { return other != node && apart(c, *node, *other); });
+  });
+  return all;
 }
 
 // By boot_id: the containers with GPUs, in the job's order.
@@ -46,17 +62,20 @@ std::map<std::string, Nodes> by_machine(const Case& c, Judge& judge) {
     const Identity* identity = judge.see(node, "identity", node.identity);
     const World* world = judge.see(node, "world", node.world);
     if (identity == nullptr || world == nullptr) continue;
-    const bool counts = !identity->container.empty() && !identity->boot_id.empty() &&
-                        has_gpus(node) && !says_host_id(c, node);
+    const bool counts =
+        !identity->container.empty() && !identity->boot_id.empty() && has_gpus(node);
     if (counts) machines[identity->boot_id].push_back(&node);
   }
   return machines;
 }
 
-std::string seen_by_nccl(const NodeFacts& node) {
-  const std::string shm = wall(node, "shm");
-  return fmt::format("hostname {}, boot_id {}{}", node.identity->hostname, node.identity->boot_id,
-                     shm.empty() ? "" : ", /dev/shm on device " + shm);
+std::string seen_by_nccl(const Case& c, const NodeFacts& node) {
+  const std::string id = host_id(c, node);
+  const std::string host = id.empty() ? fmt::format("hostname {}, boot_id {}",
+                                                    node.identity->hostname, node.identity->boot_id)
+                                      : "NCCL_HOSTID " + id;
+  const std::string& shm = node.world->shm_device;
+  return host + (shm.empty() ? "" : ", /dev/shm on device " + shm);
 }
 
 std::string join_them(const NodeFacts& node) {
@@ -83,7 +102,7 @@ void report(const Case& c, const Nodes& nodes, Judge& judge) {
                              fmt::join(names, ", "))};
   for (const NodeFacts* node : nodes) {
     finding.evidence.push_back(
-        seen(*node, "its host, to NCCL", seen_by_nccl(*node), "one for all on this machine",
+        seen(*node, "its host, to NCCL", seen_by_nccl(c, *node), "one for all on this machine",
              "hostname; cat /proc/sys/kernel/random/boot_id; stat -c %d /dev/shm"));
   }
   finding.fix = {by_hand(*nodes.front(), join_them(*nodes.front()))};
@@ -93,10 +112,8 @@ void report(const Case& c, const Nodes& nodes, Judge& judge) {
 void run(const Case& c, Judge& judge) {
   if (c.cluster.job.nccl == Use::no) return;
   for (const auto& [boot, nodes] : by_machine(c, judge)) {
-    const bool all_apart = std::ranges::all_of(nodes, [&](const NodeFacts* node) {
-      return node == nodes.front() || apart(*nodes.front(), *node);
-    });
-    if (nodes.size() > 1 && all_apart) report(c, nodes, judge);
+    const Nodes all = kept_apart(c, nodes);
+    if (!all.empty()) report(c, all, judge);
   }
 }
 

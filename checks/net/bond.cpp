@@ -1,58 +1,47 @@
 // Every member of a bond that carries the job's traffic has a carrier.
 #include <distdoctor/check.h>
-#include <distdoctor/judge.h>
-#include <distdoctor/quote.h>
-#include <distdoctor/views.h>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <utility>
+#include "bonds.h"
 
 namespace distdoctor::checks {
 namespace {
 
-struct BondInUse {
-  const NodeFacts* node;
-  const Link* bond;
+using namespace bonds;  // NOLINT(google-build-using-namespace): what these checks share
+
+struct Members {
   std::vector<const Link*> running = {};
   std::vector<const Link*> down = {};
+  [[nodiscard]] std::size_t size() const { return running.size() + down.size(); }
 };
 
-bool is_bond(const Link& link) {
-  return link.kind == LinkKind::bond || link.kind == LinkKind::team;
+// The bond's own monitor may know better than the link: an ARP monitor sees past the switch.
+bool down_in_bond(const BondInUse& row, const Link& link) {
+  if (row.told == nullptr) return false;
+  const auto& all = row.told->members;
+  const auto member = std::ranges::find(all, link.name, &BondMember::name);
+  return member != all.end() && !member->up;
 }
 
-// The bond itself, or a VLAN on it by its usual name ("bond0.100").
-bool over(const std::string& interface, const Link& bond) {
-  return interface == bond.name || interface.starts_with(bond.name + ".");
-}
-
-bool used(const Case& c, const NodeFacts& node, const Link& bond) {
-  const Prediction* prediction = find_prediction(c.cluster, node.host);
-  return prediction != nullptr &&
-         std::ranges::any_of(announced(c.cluster.job, *prediction), [&](const Announced& row) {
-           return over(row.choice.interface, bond);
-         });
-}
-
-BondInUse members_of(const NodeFacts& node, const Link& bond) {
-  BondInUse row{.node = &node, .bond = &bond};
-  for (const Link& link : *node.links) {
-    if (link.master == bond.name) (link.running ? row.running : row.down).push_back(&link);
+Members members_of(const BondInUse& row) {
+  Members members;
+  for (const Link& link : *row.node->links) {
+    if (link.master != row.bond->name) continue;
+    const bool down = !link.running || down_in_bond(row, link);
+    (down ? members.down : members.running).push_back(&link);
   }
-  return row;
+  return members;
 }
 
-// Another node's bond of this name is faster: it adds its members up, as this one would.
-const NodeFacts* faster_peer(const Case& c, const BondInUse& row) {
-  for (const NodeFacts& node : c.cluster.nodes) {
-    if (&node == row.node || !node.links.known()) continue;
-    const Link* other = find_link(*node.links, row.bond->name);
-    const bool faster = other != nullptr && is_bond(*other) && row.bond->speed_mbps &&
-                        other->speed_mbps && *other->speed_mbps > *row.bond->speed_mbps;
-    if (faster) return &node;
+// Another node's bond of this name is faster, or has more members that share the load: it adds
+// them up, as this one would. Where all nodes lack the same it may be meant.
+const NodeFacts* better_twin(const Case& c, const BondInUse& row, const Members& members) {
+  const bool shares = row.told != nullptr && shares_load(*row.told);
+  for (const BondInUse& twin : twins_of(c, row)) {
+    const auto& here = row.bond->speed_mbps;
+    const auto& there = twin.bond->speed_mbps;
+    const bool faster = here && there && *there > *here;
+    const bool more = shares && members_of(twin).running.size() > members.running.size();
+    if (faster || more) return twin.node;
   }
   return nullptr;
 }
@@ -63,50 +52,54 @@ std::vector<std::string> names(const std::vector<const Link*>& links) {
   return all;
 }
 
-void report(const Case& c, const BondInUse& row, Judge& judge) {
-  const NodeFacts& node = *row.node;
+std::string consequence(const BondInUse& row, const NodeFacts* twin) {
+  if (twin != nullptr) return ", and it is slower than on " + twin->host;
+  if (row.told == nullptr) return "; what is left is slower, or has no reserve";
+  return shares_load(*row.told) ? "; what is left is slower" : "; it has no reserve left";
+}
+
+std::string state_of(const BondInUse& row, const Link& link) {
+  if (link.running && down_in_bond(row, link)) return "down, by the bond's own monitor";
+  return link.operstate.empty() ? "no" : link.operstate;
+}
+
+void report(const Case& c, const BondInUse& row, const Members& members, Judge& judge) {
+  const std::string& host = row.node->host;
   const std::string& bond = row.bond->name;
-  const NodeFacts* const peer = faster_peer(c, row);
-  Finding finding{.code = "net-bond-member-down",
-                  .severity = peer != nullptr ? Severity::degraded : Severity::notice,
-                  .certainty = peer != nullptr ? Certainty::likely : Certainty::possible,
-                  .symptom = Symptom::slow,
-                  .subjects = {.nodes = {node.host}},
-                  .summary = fmt::format(
-                      "{} of {} runs on {} of its {} links: {} has no carrier{}", bond, node.host,
-                      row.running.size(), row.running.size() + row.down.size(),
-                      fmt::join(names(row.down), ", "),
-                      peer != nullptr ? fmt::format(", and it is slower than on {}", peer->host)
-                                      : "; what is left is slower, or has no reserve")};
-  for (const Link* link : row.down) {
-    finding.subjects.devices.push_back(node.host + "/" + link->name);
+  const NodeFacts* const twin = better_twin(c, row, members);
+  Finding finding{
+      .code = "net-bond-member-down",
+      .severity = twin != nullptr ? Severity::degraded : Severity::notice,
+      .certainty = twin != nullptr ? Certainty::likely : Certainty::possible,
+      .symptom = Symptom::slow,
+      .subjects = {.nodes = {host}},
+      .summary = fmt::format("{} of {} runs on {} of its {} links: {} is down{}", bond, host,
+                             members.running.size(), members.size(),
+                             fmt::join(names(members.down), ", "), consequence(row, twin))};
+  for (const Link* link : members.down) {
+    finding.subjects.devices.push_back(host + "/" + link->name);
     finding.evidence.push_back(
-        {.node = node.host,
+        {.node = host,
          .fact = fmt::format("net.{}.running", link->name),
-         .observed = link->operstate.empty() ? "no" : link->operstate,
+         .observed = state_of(row, *link),
          .expected = "up, as a member of " + bond,
-         .command = fmt::format("cat /proc/net/bonding/{}; ethtool {}", shell_quote(bond),
-                                shell_quote(link->name))});
+         .command = fmt::format("{}; ethtool {}", see_bond(*row.bond), shell_quote(link->name))});
   }
   finding.fix = {
-      {.node = node.host,
+      {.node = host,
        .kind = Fix::Kind::manual,
        .text = fmt::format("see to the cable, the transceiver and the port of the switch of {}: "
                            "`dmesg -T | grep {}` tells since when",
-                           fmt::join(names(row.down), ", "), shell_quote(row.down.front()->name))}};
+                           fmt::join(names(members.down), ", "),
+                           shell_quote(members.down.front()->name))}};
   judge.report(std::move(finding));
 }
 
 void run(const Case& c, Judge& judge) {
-  for (const NodeFacts& node : c.cluster.nodes) {
-    const auto* links = judge.see(node, "net.links", node.links);
-    if (links == nullptr) continue;
-    for (const Link& link : *links) {
-      if (!is_bond(link) || !used(c, node, link)) continue;
-      const BondInUse row = members_of(node, link);
-      // Without any it is down as a whole: net/link_down.
-      if (!row.down.empty() && !row.running.empty()) report(c, row, judge);
-    }
+  for (const BondInUse& row : bonds_in_use(c, judge)) {
+    const Members members = members_of(row);
+    // Without any it is down as a whole: net/link_down.
+    if (!members.down.empty() && !members.running.empty()) report(c, row, members, judge);
   }
 }
 

@@ -187,10 +187,24 @@ std::string where_to_look(const Broken& broken) {
          "index, PFC and ECN, a flapping link. The hosts' own packet filters do not see it";
 }
 
-// Only what went wrong between the ports: an end that could not even be opened is another check's.
-bool is_broken(const RdmaPath& path) {
-  if (path.error.empty()) return lost_message(path) != nullptr;
-  return path.error.starts_with("ibv_modify_qp to RT");
+bool is_second_try(const Case& c, const RdmaPath& path) {
+  const auto& all = c.cluster.rdma_paths;
+  const auto first =
+      std::ranges::find_if(all, [&](const RdmaPath& other) { return same_ends(other, path); });
+  return &*first != &path;
+}
+
+// What is broken is tried once more. Null: there was no time.
+const RdmaPath* second_try(const Case& c, const RdmaPath& path) {
+  for (const RdmaPath& other : c.cluster.rdma_paths) {
+    if (&other != &path && same_ends(other, path)) return &other;
+  }
+  return nullptr;
+}
+
+bool passed_later(const Case& c, const RdmaPath& path) {
+  const RdmaPath* const again = second_try(c, path);
+  return again != nullptr && again->error.empty() && !is_broken(*again);
 }
 
 // Between the same nodes, over their other ports, the same.
@@ -198,9 +212,22 @@ std::vector<const RdmaPath*> alike(const Case& c, const RdmaPath& path) {
   std::vector<const RdmaPath*> all;
   for (const RdmaPath& other : c.cluster.rdma_paths) {
     const bool same_nodes = other.from == path.from && other.to == path.to;
-    if (same_nodes && is_broken(other) && observed(other) == observed(path)) all.push_back(&other);
+    const bool same_fate = is_broken(other) && observed(other) == observed(path) &&
+                           passed_later(c, other) == passed_later(c, path);
+    if (same_nodes && same_fate && !is_second_try(c, other)) all.push_back(&other);
   }
   return all;
+}
+
+// One try may meet with a busy peer, or a link that comes up.
+void weigh_tries(const Case& c, const Broken& broken, Finding& finding) {
+  const RdmaPath* const again = second_try(c, *broken.path);
+  if (again == nullptr || !is_broken(*again)) finding.certainty = Certainty::likely;
+  if (!passed_later(c, *broken.path)) return;
+  finding.certainty = Certainty::possible;
+  finding.severity = std::min(finding.severity, Severity::degraded);
+  finding.symptom = Symptom::slow;
+  finding.summary += "; a second try passed";
 }
 
 void report_lost(const Case& c, const Broken& broken, Judge& judge) {
@@ -216,6 +243,7 @@ void report_lost(const Case& c, const Broken& broken, Judge& judge) {
   if (all.size() > 1) {
     finding.summary += fmt::format("; {} of their other ports fare alike", all.size() - 1);
   }
+  weigh_tries(c, broken, finding);
   for (const RdmaPath* other : all) {
     if (other == broken.path) continue;
     finding.subjects.devices.push_back(path_device(other->from, other->from_device));
@@ -235,7 +263,8 @@ void report_lost(const Case& c, const Broken& broken, Judge& judge) {
 void judge_path(const Case& c, const RdmaPath& path, Judge& judge) {
   const Broken broken{&path, sender_of(c, path), receiver_of(c, path)};
   if (broken.sender.node == nullptr || broken.receiver.node == nullptr) return;
-  if (!is_broken(path) || tcp_fails(c, path)) return;
+  if (!is_broken(path) || tcp_fails(c, path) || is_second_try(c, path)) return;
+  if (passed_later(c, path)) return report_lost(c, broken, judge);
   if (!path.error.empty()) {
     const bool at_sender = path.failed_at == path.from;
     const auto netdev = netdev_elsewhere(at_sender ? broken.sender : broken.receiver);

@@ -1,6 +1,7 @@
 // What the checks of RDMA messages share: the ends of a path, and what its messages did.
 #pragma once
 
+#include <distdoctor/rdma_tries.h>
 #include <distdoctor/reading.h>
 
 #include "chosen.h"
@@ -41,14 +42,6 @@ inline std::optional<Address> address_of_gid(std::string_view gid) {
   const auto address = Address::parse(gid);
   if (!address || address->link_local()) return std::nullopt;
   return reading_detail::unmapped(*address);
-}
-
-// The first message that did not go through; null: all did, or none was sent.
-inline const RdmaMessage* lost_message(const RdmaPath& path) {
-  const auto lost = std::ranges::find_if(path.messages, [](const RdmaMessage& message) {
-    return !message.arrived || message.status_code != 0;
-  });
-  return lost == path.messages.end() ? nullptr : &*lost;
 }
 
 }  // namespace distdoctor::checks::rdma

@@ -25,11 +25,24 @@ std::string missing(const Found& one) {
   return "";
 }
 
-void judge_node(const Case& c, const Found& one, Judge& judge) {
-  const auto devices = efa_devices(*one.node);
-  const auto lacks = missing(one);
-  if (devices.empty() || lacks.empty()) return;
-  Finding finding{
+// What a container that was started without them lacks; empty: some device may be opened.
+std::string closed(const NodeFacts& node) {
+  std::string why;
+  for (const RdmaDevice& device : node.rdma->devices) {
+    if (device.driver != "efa") continue;
+    if (device.uverbs_there && device.uverbs_usable) return "";
+    if (!why.empty()) continue;
+    const std::string path = device.uverbs.empty() ? "/dev/infiniband/uverbs*" : device.uverbs;
+    why = path + (device.uverbs_there ? " may not be opened" : " is not there");
+  }
+  return why;
+}
+
+Finding about(const Case& c,
+              const Found& one,
+              const std::vector<std::string>& devices,
+              const std::string& lacks) {
+  return {
       .code = "software-efa-not-usable",
       .severity = capped(c, {one}, Severity::degraded),
       .certainty = live(one) ? Certainty::likely : Certainty::possible,
@@ -37,6 +50,33 @@ void judge_node(const Case& c, const Found& one, Judge& judge) {
       .subjects = {.nodes = {one.host()}},
       .summary = fmt::format("{} has the EFA device{} {}, but {}: NCCL goes over TCP", one.host(),
                              devices.size() == 1 ? "" : "s", fmt::join(devices, ", "), lacks)};
+}
+
+// Our own world need not be that of the ranks.
+void judge_nodes(const Case& c,
+                 const Found& one,
+                 const std::vector<std::string>& devices,
+                 Judge& judge) {
+  const auto why = closed(*one.node);
+  if (why.empty()) return;
+  Finding finding = about(c, one, devices, why);
+  finding.severity = capped_by_context(finding.severity, one.node->context);
+  finding.certainty = Certainty::likely;
+  finding.evidence.push_back(row_of(one, "EFA", why, "a device node that the job may open",
+                                    "ls -l /dev/infiniband; fi_info -p efa"));
+  finding.fix = {by_hand(one.host(),
+                         "start the container with --device=/dev/infiniband/uverbs0 and the others "
+                         "(Kubernetes: request vpc.amazonaws.com/efa); on the host the udev rules "
+                         "of rdma-core let all users open them")};
+  judge.report(std::move(finding));
+}
+
+void judge_node(const Case& c, const Found& one, Judge& judge) {
+  const auto devices = efa_devices(*one.node);
+  if (devices.empty()) return;
+  const auto lacks = missing(one);
+  if (lacks.empty()) return judge_nodes(c, one, devices, judge);
+  Finding finding = about(c, one, devices, lacks);
   finding.evidence.push_back(
       row_of(one, "EFA", lacks, "libnccl-net.so of aws-ofi-nccl, and libfabric",
              "ls /opt/amazon/ofi-nccl/lib* /opt/amazon/efa/lib*; ldconfig -p | grep -E "
@@ -57,7 +97,8 @@ void run(const Case& c, Judge& judge) {
 constexpr Page kPage{
     .meaning =
         "The node has EFA, AWS's fabric. NCCL can use it only through the plugin aws-ofi-nccl and "
-        "libfabric; without one of them it goes over TCP, several times slower.",
+        "libfabric, which open /dev/infiniband/uverbsN; without one of them it goes over TCP, "
+        "several times slower.",
     .confirm =
         "NCCL_DEBUG=INFO prints `Using network Socket` in place of `NET/OFI Selected provider is "
         "efa`; `fi_info -p efa` finds nothing.",

@@ -1,5 +1,6 @@
 #include "bisect/links.h"
 
+#include <distdoctor/bonds.h>
 #include <distdoctor/hcas.h>
 #include <distdoctor/views.h>
 #include <distdoctor/wire_speeds.h>
@@ -177,18 +178,19 @@ Limit by_unused_rdma(const NodeFacts& node, const Shape& shape, const Limit& use
 }
 
 // Several interfaces may or may not add up: the fastest alone is the least that can be asked for.
+// So may the links of a bond: one connection has one of them.
 Limit by_tcp(const NodeFacts& node, const std::vector<std::string>& interfaces) {
   if (!node.links.known()) return std::nullopt;
   Limit limit;
   for (const std::string& name : interfaces) {
     const Link* link = find_link(*node.links, name);
-    if (link == nullptr || !link->speed_mbps) return std::nullopt;
-    const double rate = *link->speed_mbps / 8000.0;
+    const auto mbps = link == nullptr ? std::nullopt : one_stream_mbps(*link);
+    if (!mbps) return std::nullopt;
+    const double rate = *mbps / 8000.0;
     if (limit && limit->gb_per_s >= kTcpShare * rate) continue;
-    limit = {
-        .gb_per_s = kTcpShare * rate,
-        .limit = fmt::format("{} of {:g} Gb/s on {}", name, *link->speed_mbps / 1000.0, node.host),
-        .between_nodes = true};
+    limit = {.gb_per_s = kTcpShare * rate,
+             .limit = fmt::format("{} of {:g} Gb/s on {}", name, *mbps / 1000.0, node.host),
+             .between_nodes = true};
   }
   return limit;
 }

@@ -199,6 +199,13 @@ class Recorder::Noting : public machine::Machine {
     });
     return answer;
   }
+  [[nodiscard]] Result<LinkQos> qos(const std::string& interface) const override {
+    auto qos = machine_.qos(interface);
+    notes_->change([&](CapturedMachine& captured) {
+      if (qos) captured.qos[interface] = *qos;
+    });
+    return qos;
+  }
   [[nodiscard]] Result<std::string> kernel_log() const override {
     return note(&CapturedMachine::kernel_log, machine_.kernel_log());
   }

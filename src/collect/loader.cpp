@@ -13,6 +13,7 @@ constexpr std::array<std::string_view, 5> kFolders = {"/usr/lib/x86_64-linux-gnu
                                                       "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
                                                       "/usr/lib", "/usr/lib/wsl/lib"};
 constexpr std::size_t kKindBytes = 20;
+constexpr std::size_t kLongestPath = 4096;  // PATH_MAX: no file has a longer one
 
 std::string folder_of(std::string_view path) {
   const auto slash = path.rfind('/');
@@ -109,6 +110,7 @@ class Search {
     for (const auto& [token, value] : tokens) {
       for (auto at = folder.find(token); at != std::string::npos && !value.empty();
            at = folder.find(token, at + value.size())) {
+        if (folder.size() > kLongestPath) return "";
         folder.replace(at, token.size(), value);
       }
     }

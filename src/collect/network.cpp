@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "collect/bonding.h"
 #include "collect/collectors.h"
+#include "collect/qos.h"
 
 #include <fmt/format.h>
 
@@ -22,14 +23,18 @@ bool same_link(const machine::FileTree& files, const std::string& folder, const 
          files.word(folder + "/address") == link.mac;
 }
 
-void add_files(const machine::FileTree& files,
+void add_files(const machine::Machine& machine,
                const std::map<std::string, std::string>& rdma,
+               bool& kernel_answers,
                Link& link) {
+  const auto& files = machine.files();
   const auto folder = "/sys/class/net/" + link.name;
   const auto device = rdma.find(link.name);
   if (!same_link(files, folder, link)) return;
   link.speed_mbps = parse_speed(files.word(folder + "/speed"), link.kind);
-  if (device != rdma.end()) link.rdma_device = device->second;
+  if (device == rdma.end()) return;
+  link.rdma_device = device->second;
+  link.qos = read_qos(machine, link.name, kernel_answers);
 }
 
 // /proc/net is of the network namespace that we are in, unlike sysfs.
@@ -72,8 +77,9 @@ void collect_links(machine::Machine& machine, const CollectRequest& /*request*/,
     return;
   }
   const auto rdma = rdma_devices(machine.files());
+  bool kernel_answers = true;
   for (auto& link : *links) {
-    add_files(machine.files(), rdma, link);
+    add_files(machine, rdma, kernel_answers, link);
     if (link.kind == LinkKind::bond) link.bond = read_bond(machine.files(), link.name);
   }
   node.links = *std::move(links);

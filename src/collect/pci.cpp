@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kFolder = "/sys/bus/pci/devices/";
 constexpr std::uint16_t kNvidia = 0x10de;
 constexpr std::uint16_t kAmd = 0x1002;
+constexpr std::size_t kPlainConfig = 256;  // of a config space, what is not extended
 
 // --- which devices ---
 
@@ -30,9 +31,13 @@ bool is_gpu(const PciDevice& device) {
   return vendor && (base == kDisplay || base == kAccelerator);
 }
 
+bool is_network_card(const PciDevice& device) {
+  return device.device_class >> 16U == kNetwork;
+}
+
 bool is_wanted(const PciDevice& device) {
   const bool nvswitch = device.vendor == kNvidia && device.device_class >> 8U == kOtherBridge;
-  return is_gpu(device) || nvswitch || device.device_class >> 16U == kNetwork;
+  return is_gpu(device) || nvswitch || is_network_card(device);
 }
 
 // --- one device ---
@@ -66,6 +71,14 @@ void read_rest(const machine::FileTree& files, PciDevice& device) {
   device.speed_gts = parse_transfer_rate(files.word(folder + "/current_link_speed"));
   device.max_speed_gts = parse_transfer_rate(files.word(folder + "/max_link_speed"));
   device.iommu_group = parse_int<int>(link_name(files, folder + "/iommu_group"));
+}
+
+// The bit of a virtual function is reserved, and zero whatever its card does.
+std::optional<bool> read_relaxed_ordering(const machine::FileTree& files, const PciDevice& device) {
+  const auto folder = std::string(kFolder) + device.address;
+  if (!is_network_card(device) || files.read_link(folder + "/physfn")) return std::nullopt;
+  const auto config = files.read_head(folder + "/config", kPlainConfig);
+  return config ? relaxed_ordering_of_config(*config) : std::nullopt;
 }
 
 // --- what is on the way ---
@@ -173,6 +186,24 @@ AcsReading acs_of_config(std::string_view config) {
   return {};
 }
 
+std::optional<bool> relaxed_ordering_of_config(std::string_view config) {
+  constexpr std::size_t kHeader = 64;  // and all that others than root may read
+  constexpr unsigned kHasList = 0x10;  // of the status register
+  constexpr unsigned char kExpress = 0x10;
+  constexpr unsigned kEnabled = 0x10;
+  if (config.size() <= kHeader || (half_word(config, 0x06) & kHasList) == 0) return std::nullopt;
+  std::size_t at = static_cast<unsigned char>(config[0x34]) & 0xfcU;
+  // Each capability has four bytes at least: a longer walk goes in a circle.
+  for (std::size_t steps = 0; steps < (kPlainConfig - kHeader) / 4; ++steps) {
+    if (at < kHeader || at + 10 > config.size()) return std::nullopt;
+    if (static_cast<unsigned char>(config[at]) == kExpress) {
+      return (half_word(config, at + 8) & kEnabled) != 0;
+    }
+    at = static_cast<unsigned char>(config[at + 1]) & 0xfcU;
+  }
+  return std::nullopt;
+}
+
 bool says_hypervisor(std::string_view cpuinfo) {
   for (const auto line : split_lines(cpuinfo)) {
     if (!line.starts_with("flags")) continue;
@@ -198,6 +229,7 @@ void collect_pci(machine::Machine& machine, const CollectRequest& /*request*/, N
     if (!is_wanted(device)) continue;
     device.above = parse_bridges_above(link);
     read_rest(files, device);
+    device.relaxed_ordering = read_relaxed_ordering(files, device);
     pci.devices.push_back(std::move(device));
   }
   pci.iommu = read_iommu(files, pci.devices);

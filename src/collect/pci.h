@@ -27,6 +27,10 @@ struct AcsReading {
 // specification 5.0, 7.6.3 and 7.7.8: Access Control Services).
 AcsReading acs_of_config(std::string_view config);
 
+// Device Control, bit 4 (PCI Express base specification 5.0, 7.5.3.4), of the first bytes of a
+// config space; none: they hold no PCI Express capability.
+std::optional<bool> relaxed_ordering_of_config(std::string_view config);
+
 // Of /proc/cpuinfo: x86 CPUs tell a guest so by a flag.
 bool says_hypervisor(std::string_view cpuinfo);
 

@@ -4,6 +4,7 @@
 #include "collect/collectors.h"
 #include "collect/libraries.h"
 #include "collect/pci.h"
+#include "collect/qos.h"
 
 #include <algorithm>
 #include <array>
@@ -108,7 +109,10 @@ std::map<std::string, std::int64_t> read_errors(const FileTree& files, const std
   return counters;
 }
 
-RdmaPort read_port(const FileTree& files, const std::string& folder, int number) {
+RdmaPort read_port(const FileTree& files, const std::string& device, int number) {
+  const auto name = std::to_string(number);
+  const auto folder = device + "/ports/" + name;
+  const auto forced = files.read(device + "/tc/" + name + "/traffic_class");
   return {.number = number,
           .state = parse_port_state(files.word(folder + "/state")),
           .physical = parse_port_state(files.word(folder + "/phys_state")),
@@ -118,16 +122,16 @@ RdmaPort read_port(const FileTree& files, const std::string& folder, int number)
           .sm_lid = parse_lid(files.word(folder + "/sm_lid")),
           .gids = read_gids(files, folder),
           .pkeys = read_pkeys(files, folder),
+          .traffic_class = parse_traffic_class(forced.value_or("")),
           .counters = read_errors(files, folder)};
 }
 
 std::vector<RdmaPort> read_ports(const FileTree& files, const std::string& device) {
-  const std::string folder = device + "/ports/";
   std::vector<RdmaPort> ports;
-  for (const auto& name : files.names(folder)) {
+  for (const auto& name : files.names(device + "/ports/")) {
     const auto number = parse_int_within<int>(name, 1, 255);
     if (!number || ports.size() == kMostPorts) continue;
-    ports.push_back(read_port(files, folder + name, *number));
+    ports.push_back(read_port(files, device, *number));
   }
   std::ranges::sort(ports, {}, &RdmaPort::number);
   return ports;

@@ -83,16 +83,19 @@ std::string_view value_of(std::string_view status, std::string_view name) {
   return "";
 }
 
-// And "shm", the device of /dev/shm ("0:27"): NCCL shares memory with whoever has the same.
 std::map<std::string, std::string> read_namespaces(const machine::FileTree& files) {
   std::map<std::string, std::string> namespaces;
-  const auto mounts = files.read("/proc/self/mountinfo").value_or("");
-  if (const auto shm = find_mount(mounts, "/dev/shm")) namespaces.emplace("shm", shm->device);
   for (const auto name : kNamespaces) {
     const auto link = files.read_link("/proc/self/ns/" + std::string(name));
     if (link) namespaces.emplace(name, *link);
   }
   return namespaces;
+}
+
+std::string read_shm_device(const machine::FileTree& files) {
+  const auto mounts = files.read("/proc/self/mountinfo").value_or("");
+  const auto shm = find_mount(mounts, "/dev/shm");
+  return shm ? shm->device : "";
 }
 
 std::map<std::string, std::string> read_proxies(const machine::Environment& environment) {
@@ -194,6 +197,7 @@ void collect_world(machine::Machine& machine, const CollectRequest& /*request*/,
       .namespaces = read_namespaces(files),
       .initial_user_namespace = is_initial_user_map(files.read("/proc/self/uid_map").value_or("")),
       .capabilities = parse_capabilities(*status),
+      .shm_device = read_shm_device(files),
       .platform = read_platform(machine, board),
       .cloud = cloud_of(board),
       .service_mesh = sockets ? mesh_of(sockets->rows) : "",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -111,6 +112,18 @@ class Traffic {
   std::set<std::string> silent_;
 };
 
+// What broke is tried once more, where there is time; the first try says what could not be tried.
+void send_rdma(const probe::ProbePlan& plan, Traffic& traffic, ClusterFacts& cluster) {
+  const auto [opened, sent] = traffic.over() ? RdmaAnswers{} : traffic.send_rdma(plan);
+  cluster.rdma_paths = probe::assemble_rdma(plan, opened, sent, cluster.untried);
+  const auto again = probe::rdma_again(plan, cluster.rdma_paths);
+  if (again.rdma.empty() || traffic.over()) return;
+  const auto [reopened, resent] = traffic.send_rdma(again);
+  std::vector<Untried> known;
+  std::ranges::move(probe::assemble_rdma(again, reopened, resent, known),
+                    std::back_inserter(cluster.rdma_paths));
+}
+
 }  // namespace
 
 void send_traffic(const probe::ProbePlan& plan,
@@ -129,9 +142,7 @@ void send_traffic(const probe::ProbePlan& plan,
   }
   cluster.pairs = probe::assemble(plan, answers, traffic.why_over());
   probe::note_unbound(plan, answers, cluster.untried);
-  if (plan.rdma.empty()) return;
-  const auto [opened, sent] = traffic.over() ? RdmaAnswers{} : traffic.send_rdma(plan);
-  cluster.rdma_paths = probe::assemble_rdma(plan, opened, sent, cluster.untried);
+  if (!plan.rdma.empty()) send_rdma(plan, traffic, cluster);
 }
 
 void measure_wires(const std::vector<probe::Round>& rounds,

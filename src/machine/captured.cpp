@@ -61,6 +61,12 @@ class CapturedDoors : public Machine {
     return failure("find the route to " + destination.text(), "it was not captured");
   }
 
+  [[nodiscard]] Result<LinkQos> qos(const std::string& interface) const override {
+    const auto found = captured_.qos.find(interface);
+    if (found != captured_.qos.end()) return found->second;
+    return std::unexpected(errno_error("read the captured priorities of", interface, EOPNOTSUPP));
+  }
+
   [[nodiscard]] Result<std::string> kernel_log() const override {
     return answered(captured_.kernel_log, "kernel log");
   }

@@ -75,6 +75,7 @@ struct CapturedMachine {
   Observed<std::vector<Neighbour>> neighbours = {};
   Observed<std::vector<SocketRow>> sockets = {};
   Observed<std::string> kernel_log = {};              // as Machine::kernel_log
+  std::map<std::string, LinkQos> qos = {};            // by link; of others nothing is told
   std::map<std::string, RouteAnswer> routes_to = {};  // "10.0.0.1", "10.0.0.1 from 10.0.0.2"
   std::map<std::string, ChildOutput> children = {};   // by argv, with blanks between
   std::map<std::string, CapturedFile> files = {};     // by absolute path; folders follow from it
@@ -136,6 +137,7 @@ void fields(V& v, T& x) {
   v("neighbours", x.neighbours);
   v("sockets", x.sockets);
   v("kernel_log", x.kernel_log);
+  v("qos", x.qos);
   v("routes_to", x.routes_to);
   v("children", x.children);
   v("files", x.files);

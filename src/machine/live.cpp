@@ -1,6 +1,7 @@
 #include "machine/limits.h"
 #include "machine/link_rows.h"
 #include "machine/machine.h"
+#include "machine/qos_rows.h"
 #include "machine/route_rows.h"
 #include "machine/socket_rows.h"
 
@@ -88,6 +89,9 @@ class LiveMachine : public Machine {
   }
   [[nodiscard]] Result<Sockets> sockets() const override {
     return settled([this] { return ask_sockets(files(), kMostRows); });
+  }
+  [[nodiscard]] Result<LinkQos> qos(const std::string& interface) const override {
+    return ask_qos(interface);
   }
   [[nodiscard]] Result<RouteAnswer> route_to(const Address& destination,
                                              const std::optional<Address>& source) const override {

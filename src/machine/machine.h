@@ -56,13 +56,16 @@ class Machine {
   // getrlimit(2) of this process: memlock, nofile, nproc, stack, core.
   [[nodiscard]] virtual Result<std::map<std::string, Limit>> limits() const = 0;
 
-  // In the kernel's order; of links all but `speed_mbps` and `rdma_device`, which are files.
+  // In the kernel's order; of links all but what are files: speed, RDMA device, bond, priorities.
   [[nodiscard]] virtual Result<std::vector<Link>> links() const = 0;
   [[nodiscard]] virtual Result<std::vector<Route>> routes() const = 0;  // kMostRows at most
   [[nodiscard]] virtual Result<std::vector<PolicyRule>> rules() const = 0;
   [[nodiscard]] virtual Result<std::vector<Neighbour>> neighbours() const = 0;
   // Listeners first, TIME-WAIT last; kMostRows beside the listeners.
   [[nodiscard]] virtual Result<Sockets> sockets() const = 0;
+  // What `dcb` shows of a link (man 8 dcb-pfc, dcb-app, dcb-apptrust), without ECN, which is files;
+  // EOPNOTSUPP where its driver knows none of it.
+  [[nodiscard]] virtual Result<LinkQos> qos(const std::string& interface) const = 0;
   // What `ip route get` answers; no route is an answer with `error`, not an Error.
   [[nodiscard]] virtual Result<RouteAnswer> route_to(
       const Address& destination, const std::optional<Address>& source) const = 0;

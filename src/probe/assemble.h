@@ -71,6 +71,9 @@ std::vector<RdmaPath> assemble_rdma(const ProbePlan& plan,
                                     std::span<const Observed<Answer>> sent,
                                     std::vector<Untried>& untried);
 
+// The connections that broke, to be tried once more: one try may meet with a busy peer.
+ProbePlan rdma_again(const ProbePlan& plan, const std::vector<RdmaPath>& paths);
+
 // Of a round of plan_wires(): one for each path whose sink listens.
 std::vector<HostRequest> wire_requests(const Round& round,
                                        std::span<const Observed<Answer>> listens);

@@ -1,3 +1,4 @@
+#include <distdoctor/rdma_tries.h>
 #include <distdoctor/untested.h>
 
 #include "probe/assemble.h"
@@ -138,6 +139,22 @@ std::vector<RdmaPath> assemble_rdma(const ProbePlan& plan,
                                     std::span<const Observed<Answer>> sent,
                                     std::vector<Untried>& untried) {
   return Assembler(plan, untried).paths(opened, sent);
+}
+
+ProbePlan rdma_again(const ProbePlan& plan, const std::vector<RdmaPath>& paths) {
+  ProbePlan again;
+  for (const PlannedRdma& row : plan.rdma) {
+    const RdmaPath ends{.from = row.from,
+                        .to = row.to,
+                        .from_device = row.sender.device,
+                        .to_device = row.receiver.device,
+                        .from_port = row.sender.port,
+                        .to_port = row.receiver.port};
+    const bool broke = std::ranges::any_of(
+        paths, [&](const RdmaPath& path) { return is_broken(path) && same_ends(path, ends); });
+    if (broke) again.rdma.push_back(row);
+  }
+  return again;
 }
 
 }  // namespace distdoctor::probe

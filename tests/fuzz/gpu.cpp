@@ -28,6 +28,7 @@ void read_pci(std::string_view bytes) {
   const auto lanes = collect::parse_lanes(bytes);
   must(!lanes || *lanes > 0);
   static_cast<void>(collect::parse_transfer_rate(bytes));
+  static_cast<void>(collect::relaxed_ordering_of_config(bytes));
   static_cast<void>(collect::says_hypervisor(bytes));
 }
 

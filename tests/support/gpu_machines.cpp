@@ -30,7 +30,8 @@ FakePci infiniband_card(const std::string& path, int numa) {
           .device = "0x1021",
           .device_class = "0x020700",
           .driver = "mlx5_core",
-          .numa = numa};
+          .numa = numa,
+          .config = fake_card_config(true)};
 }
 
 void add_iommu_group(CapturedMachine& captured, int group, const std::string& type) {
@@ -95,6 +96,17 @@ std::string fake_config(unsigned acs) {
   put(0x262, 0x0001);
   put(0x264, 0x007f);
   put(0x266, acs);
+  return config;
+}
+
+std::string fake_card_config(bool relaxed_ordering) {
+  std::string config(256, '\0');
+  config[0x06] = 0x10;  // it has a list of capabilities
+  config[0x34] = 0x40;
+  config[0x40] = 0x11;  // MSI-X, next at 0x60
+  config[0x41] = 0x60;
+  config[0x60] = 0x10;  // PCI Express, the last one
+  config[0x68] = relaxed_ordering ? 0x3f : 0x2f;
   return config;
 }
 

@@ -28,6 +28,9 @@ void add_fake_pci(machine::CapturedMachine& captured, const FakePci& device);
 // capability, as a switch port has them.
 std::string fake_config();
 std::string fake_config(unsigned acs);
+// The 256 bytes of a card, with a PCI Express capability behind another one, as lspci -xxx shows
+// a ConnectX.
+std::string fake_card_config(bool relaxed_ordering);
 void add_fake_nvidia_driver(machine::CapturedMachine& captured,
                             const std::string& version,
                             bool open);

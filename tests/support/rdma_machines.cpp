@@ -117,6 +117,35 @@ CapturedMachine h100_with_infiniband() {
   return machine;
 }
 
+namespace {
+
+// The netdev of a RoCE port, as mlx5 of MLNX_OFED is set up for lossless RoCE: trust by DSCP,
+// priority 3 with flow control and ECN, and all packets in its class.
+void add_lossless_link(CapturedMachine& machine, const std::string& device, const Link& link) {
+  auto links = machine.links.known() ? *machine.links : std::vector<Link>{};
+  links.push_back(link);
+  machine.links = links;
+  LinkQos dcb{.pause = 1 << 3};
+  for (int dscp = 0; dscp < 64; ++dscp) dcb.by_dscp.push_back({dscp, dscp / 8});
+  machine.qos[link.name] = dcb;
+  const std::string folder = "/sys/class/net/" + link.name;
+  const auto line = [&](const std::string& path, const std::string& text) {
+    machine.files[path].text = text + "\n";
+  };
+  line(folder + "/ifindex", std::to_string(link.index));
+  line(folder + "/address", link.mac);
+  line(folder + "/speed", "100000");
+  line(folder + "/qos/trust", "dscp");
+  for (int priority = 0; priority < 8; ++priority) {
+    for (const char* end : {"roce_np", "roce_rp"}) {
+      line(fmt::format("{}/ecn/{}/enable/{}", folder, end, priority), priority == 3 ? "1" : "0");
+    }
+  }
+  line("/sys/class/infiniband/" + device + "/tc/1/traffic_class", "Global tclass=106");
+}
+
+}  // namespace
+
 CapturedMachine a100_with_roce(int host) {
   CapturedMachine machine = bare();
   add_verbs(machine, {"mlx5", "rxe"});
@@ -130,6 +159,16 @@ CapturedMachine a100_with_roce(int host) {
                       .lid = "0x0",
                       .sm_lid = "0x0",
                       .gids = roce_gids(netdev, fmt::format("192.168.{}.{}", number, host), host)});
+    add_lossless_link(machine, fmt::format("mlx5_{}", number),
+                      {.name = netdev,
+                       .index = 20 + number,
+                       .kind = LinkKind::ethernet,
+                       .mtu = 4220,
+                       .up = true,
+                       .running = true,
+                       .carrier = true,
+                       .operstate = "up",
+                       .mac = fmt::format("08:c0:eb:da:{:02x}:{:02x}", number, host)});
   }
   return machine;
 }

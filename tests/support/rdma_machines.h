@@ -46,7 +46,8 @@ std::vector<FakeGid> roce_gids(const std::string& netdev, const std::string& v4,
 // "Network connections, cables and adaptors" (mlx5_0, 3, 4, 5, 6, 9, 10, 11 are the compute ones).
 machine::CapturedMachine h100_with_infiniband();
 // Eight single-port 100 Gb/s RoCE v2 HCAs: the OCI documents of BM.GPU4.8 list more ports of the
-// same kind.
+// same kind. Their interfaces are set up for lossless RoCE as NVIDIA's "Recommended Network
+// Configuration Examples for RoCE Deployment" has it.
 machine::CapturedMachine a100_with_roce(int host);
 // Soft-RoCE on a VM's netdev: rdma-core's Documentation/rxe.md.
 machine::CapturedMachine vm_with_soft_roce(int host);

@@ -18,9 +18,9 @@ void contain(World& w, std::size_t i) {
   });
   node.devices = Devices{.gpus = {"/dev/nvidia0"}};
   const std::string own = std::to_string(i);
-  node.world = distdoctor::World{.namespaces = {{"mnt", "mnt:[402653300" + own + "]"},
-                                                {"uts", "uts:[402653400" + own + "]"},
-                                                {"shm", "0:5" + own}}};
+  node.world = distdoctor::World{
+      .namespaces = {{"mnt", "mnt:[402653300" + own + "]"}, {"uts", "uts:[402653400" + own + "]"}},
+      .shm_device = "0:5" + own};
 }
 void two(World& w) {
   contain(w, 1);
@@ -30,6 +30,15 @@ void share(World& w, const char* name) {
   World::change(w.node(2).world, [&](distdoctor::World& world) {
     world.namespaces[name] = w.node(1).world->namespaces.at(name);
   });
+}
+
+void share_shm(World& w) {
+  World::change(w.node(2).world,
+                [&](distdoctor::World& world) { world.shm_device = w.node(1).world->shm_device; });
+}
+void share_name(World& w) {
+  share(w, "uts");
+  World::change(w.node(2).identity, [](Identity& me) { me.hostname = "node1"; });
 }
 
 std::string row(const char* node, const char* hostname, const char* shm) {
@@ -55,10 +64,41 @@ const std::vector<CheckCase> cases = {
     {"one hostname, but two /dev/shm",
      [](World& w) {
        two(w);
-       share(w, "uts");
-       World::change(w.node(2).identity, [](Identity& me) { me.hostname = "node1"; });
+       share_name(w);
      },
      {apart(degraded, "node1")}},
+    {"two that are joined, and a third: whoever comes first",
+     [](World& w) {
+       two(w);
+       share_name(w);
+       share_shm(w);
+       contain(w, 3);
+     },
+     {[] {
+       Verdict verdict = apart(degraded, "node1");
+       verdict.says = "node1, node2, node3 are containers of one machine that NCCL takes for";
+       verdict.blamed.emplace_back("node3");
+       verdict.evidence = {row("node1", "node1", "0:51"), row("node2", "node1", "0:51"),
+                           row("node3", "node3", "0:53")};
+       return verdict;
+     }()}},
+    {"NCCL_HOSTID makes them one host, but not one /dev/shm",
+     [](World& w) {
+       two(w);
+       w.set("NCCL_HOSTID", "box1");
+     },
+     {[] {
+       Verdict verdict = apart(degraded, "node2");
+       for (const char* node : {"1", "2"}) {
+         verdict.evidence.push_back(std::string("node") + node +
+                                    " its host, to NCCL: NCCL_HOSTID box1, /dev/shm on device 0:5" +
+                                    node +
+                                    ", not one for all on this machine; hostname; cat "
+                                    "/proc/sys/kernel/random/boot_id; stat -c %d /dev/shm");
+       }
+       verdict.evidence.erase(verdict.evidence.begin(), verdict.evidence.begin() + 2);
+       return verdict;
+     }()}},
     {"a job that may not use NCCL: a notice",
      [](World& w) {
        two(w);
@@ -68,19 +108,33 @@ const std::vector<CheckCase> cases = {
     {"near miss: joined",
      [](World& w) {
        two(w);
-       share(w, "uts");
-       share(w, "shm");
-       World::change(w.node(2).identity, [](Identity& me) { me.hostname = "node1"; });
+       share_name(w);
+       share_shm(w);
+     }},
+    {"near miss: one name, and no mount that tells of /dev/shm",
+     [](World& w) {
+       two(w);
+       share_name(w);
+       World::change(w.node(2).world, [](distdoctor::World& world) { world.shm_device.clear(); });
      }},
     {"near miss: copies of one virtual machine",
      [](World& w) {
        two(w);
-       for (const char* name : {"mnt", "uts", "shm"}) share(w, name);
+       for (const char* name : {"mnt", "uts"}) share(w, name);
+       share_shm(w);
      }},
     {"near miss: NCCL_HOSTID joins them",
      [](World& w) {
        two(w);
+       share_shm(w);
        w.set("NCCL_HOSTID", "box1");
+     }},
+    {"near miss: a NCCL_HOSTID each, which is meant",
+     [](World& w) {
+       two(w);
+       for (const std::size_t i : {1U, 2U}) {
+         w.prediction(i).settings["NCCL_HOSTID"] = {.value = std::to_string(i)};
+       }
      }},
     {"near miss: no GPUs",
      [](World& w) {

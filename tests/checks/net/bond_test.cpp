@@ -1,3 +1,4 @@
+#include "support/bonds.h"
 #include "support/check_cases.h"
 
 #include <string>
@@ -9,52 +10,40 @@ namespace {
 using enum Severity;
 using enum Certainty;
 
-// eth1 becomes a bond of two links on every node.
+// Bonds of which only the links are known.
 void bond(World& w) {
-  for (NodeFacts& node : w.cluster.nodes) {
-    World::change(node.links, [](std::vector<Link>& links) {
-      for (Link& link : links) {
-        if (link.name != "eth1") continue;
-        link.kind = LinkKind::bond;
-        link.speed_mbps = 200'000;
-      }
-      for (const int index : {7, 8}) {
-        Link member{.name = "p" + std::to_string(index),
-                    .index = index,
-                    .kind = LinkKind::ethernet,
-                    .mtu = 9000,
-                    .speed_mbps = 100'000,
-                    .up = true,
-                    .running = true,
-                    .carrier = true,
-                    .operstate = "up",
-                    .master = "eth1"};
-        links.push_back(member);
-      }
-    });
+  give_bonds(w, "802.3ad");
+  for (std::size_t i = 0; i < w.cluster.nodes.size(); ++i) {
+    w.change_link(i, "eth1", [](Link& link) { link.bond.reset(); });
   }
 }
-void unplug(World& w, const char* name) {
-  w.change_link(1, name, [](Link& link) {
+void unplug(World& w, std::size_t node, const char* name) {
+  w.change_link(node, name, [](Link& link) {
     link.running = link.carrier = false;
     link.operstate = "down";
     link.speed_mbps.reset();
   });
+  change_bond(w, node, [&](Bond& bond) {
+    for (BondMember& member : bond.members) {
+      if (member.name == name) member.up = false;
+    }
+  });
 }
 void half(World& w) {
   bond(w);
-  unplug(w, "p8");
+  unplug(w, 1, "p8");
   w.change_link(1, "eth1", [](Link& link) { link.speed_mbps = 100'000; });
 }
 
-Verdict down(Severity severity, const char* says) {
+Verdict down(Severity severity, const char* says, const std::string& state = "down") {
   return {.code = "net-bond-member-down",
           .severity = severity,
           .certainty = severity == degraded ? likely : possible,
           .symptom = Symptom::slow,
           .says = says,
           .blamed = {"node1"},
-          .evidence = {"node1 net.p8.running: down, not up, as a member of eth1; cat "
+          .evidence = {"node1 net.p8.running: " + state +
+                       ", not up, as a member of eth1; cat "
                        "/proc/net/bonding/eth1; ethtool p8"},
           .fixes = {"node1: (manual)"}};
 }
@@ -62,17 +51,54 @@ Verdict down(Severity severity, const char* says) {
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"healthy: bonds", bond},
+    {"healthy: bonds that tell of themselves", [](World& w) { give_bonds(w, "802.3ad"); }},
+    {"healthy: links that have failed before",
+     [](World& w) {
+       give_bonds(w, "802.3ad");
+       change_bonds(w, [](Bond& bond) { bond.members[1].failures = 99; });
+     }},
     {"one link of two, where the others have both",
      half,
      {down(degraded,
-           "eth1 of node1 runs on 1 of its 2 links: p8 has no carrier, and it is slower than on "
+           "eth1 of node1 runs on 1 of its 2 links: p8 is down, and it is slower than on "
            "node0")}},
     {"one link of two, and no speed tells of more: a notice",
      [](World& w) {
        bond(w);
-       unplug(w, "p8");
+       unplug(w, 1, "p8");
      },
-     {down(notice, "p8 has no carrier; what is left is slower, or has no reserve")}},
+     {down(notice, "p8 is down; what is left is slower, or has no reserve")}},
+    {"one link of two that share the load, whatever the speed says",
+     [](World& w) {
+       give_bonds(w, "balance-xor");
+       unplug(w, 1, "p8");
+     },
+     {down(degraded, "p8 is down, and it is slower than on node0")}},
+    {"one link of two on every node: it may be meant",
+     [](World& w) {
+       give_bonds(w, "balance-xor");
+       for (std::size_t i = 0; i < 4; ++i) unplug(w, i, "p8");
+       for (const std::size_t i : {0U, 2U, 3U}) {  // so that node1 alone is told of
+         World::change(w.node(i).links, [](std::vector<Link>& links) {
+           std::erase_if(links, [](const Link& link) { return link.name == "p8"; });
+         });
+       }
+     },
+     {down(notice, "p8 is down; what is left is slower")}},
+    {"the reserve is gone: a notice",
+     [](World& w) {
+       give_bonds(w, "active-backup");
+       unplug(w, 1, "p8");
+     },
+     {down(notice, "p8 is down; it has no reserve left")}},
+    {"the bond's own monitor sees further than the carrier",
+     [](World& w) {
+       give_bonds(w, "balance-xor");
+       change_bond(w, 1, [](Bond& bond) { bond.members[1].up = false; });
+     },
+     {down(degraded,
+           "p8 is down, and it is slower than on node0",
+           "down, by the bond's own monitor")}},
     {"near miss: a bond that carries nothing of the job",
      [](World& w) {
        half(w);
@@ -81,7 +107,7 @@ const std::vector<CheckCase> cases = {
     {"near miss: none left is another check's",
      [](World& w) {
        half(w);
-       unplug(w, "p7");
+       unplug(w, 1, "p7");
      }},
     {"near miss: a bridge's port",
      [](World& w) {

@@ -101,11 +101,16 @@ Verdict found(const std::string& code,
           .fixes = {fix}};
 }
 const std::string kRetries = "a message of 64 bytes: transport retry counter exceeded (12)";
+// As one try alone tells it.
+Verdict once(Verdict verdict) {
+  verdict.certainty = likely;
+  return verdict;
+}
 Verdict lost(Severity severity, const std::string& says) {
   Verdict verdict =
       found("rdma-path-failed", Symptom::hang, says, {row("node0", kRetries)}, "*: (manual)");
   verdict.severity = severity;
-  return verdict;
+  return once(verdict);
 }
 const std::string kLost =
     "no RDMA message passes between mlx5_0:1 of node0 and mlx5_0:1 of node1, though TCP does";
@@ -126,6 +131,38 @@ const std::vector<CheckCase> cases = {
        lose(w);
      },
      {lost(blocker, kLost)}},
+    {"a second try agrees: proved",
+     [](World& w) {
+       hardware(w);
+       lose(w);
+       w.cluster.rdma_paths.push_back(path(w));
+     },
+     {found("rdma-path-failed", Symptom::hang, kLost, {row("node0", kRetries)}, "*: (manual)")}},
+    {"a second try could not be made",
+     [](World& w) {
+       hardware(w);
+       lose(w);
+       RdmaPath again = path(w);
+       again.messages.clear();
+       again.error = "ibv_reg_mr: ENOMEM";
+       again.failed_at = "node1";
+       w.cluster.rdma_paths.push_back(again);
+     },
+     {lost(blocker, kLost)}},
+    {"a second try passes, even of what looked like a route",
+     [](World& w) {
+       hardware(w);
+       fail(w, "ibv_modify_qp to RTR: ETIMEDOUT", ETIMEDOUT, "node1");
+       w.cluster.rdma_paths.push_back(good_path());
+     },
+     {[] {
+       Verdict verdict =
+           found("rdma-path-failed", Symptom::slow, "; a second try passed",
+                 {row("node1", "ibv_modify_qp to RTR: ETIMEDOUT on node1")}, "*: (manual)");
+       verdict.severity = degraded;
+       verdict.certainty = possible;
+       return verdict;
+     }()}},
     {"all rails alike: one finding",
      [](World& w) {
        hardware(w);
@@ -143,15 +180,15 @@ const std::vector<CheckCase> cases = {
        path(w).from_gid_index = path(w).to_gid_index = -1;
        lose(w);
      },
-     {found("rdma-path-failed",
-            Symptom::hang,
-            kLost,
-            {"node0 rdma path node0/mlx5_0:1 -> node1/mlx5_0:1: a message of 64 bytes: "
-             "transport retry counter exceeded (12)" +
-             kWanted +
-             "; ibv_rc_pingpong -d mlx5_0 -i 1 node1   # on node1 first: ibv_rc_pingpong -d "
-             "mlx5_0 -i 1"},
-            "*: (manual)")}},
+     {once(found("rdma-path-failed",
+                 Symptom::hang,
+                 kLost,
+                 {"node0 rdma path node0/mlx5_0:1 -> node1/mlx5_0:1: a message of 64 bytes: "
+                  "transport retry counter exceeded (12)" +
+                  kWanted +
+                  "; ibv_rc_pingpong -d mlx5_0 -i 1 node1   # on node1 first: ibv_rc_pingpong -d "
+                  "mlx5_0 -i 1"},
+                 "*: (manual)"))}},
     {"software RDMA: the rule that drops it",
      [](World& w) {
        software(w);
@@ -185,21 +222,22 @@ const std::vector<CheckCase> cases = {
        path(w).messages[1] = {
            .bytes = 1 << 20, .status = "transport retry counter exceeded", .status_code = 12};
      },
-     {found("rdma-path-large-lost",
-            Symptom::hang,
-            "small RDMA messages arrive and large ones do not",
-            {row("node0", "a message of 1048576 bytes: transport retry counter exceeded (12)")},
-            "*: (manual)")}},
+     {once(
+         found("rdma-path-large-lost",
+               Symptom::hang,
+               "small RDMA messages arrive and large ones do not",
+               {row("node0", "a message of 1048576 bytes: transport retry counter exceeded (12)")},
+               "*: (manual)"))}},
     {"no completion came",
      [](World& w) {
        hardware(w);
        path(w).messages = {{.bytes = 64}};
      },
-     {found("rdma-path-failed",
-            Symptom::hang,
-            kLost,
-            {row("node0", "a message of 64 bytes: nothing came in time")},
-            "*: (manual)")}},
+     {once(found("rdma-path-failed",
+                 Symptom::hang,
+                 kLost,
+                 {row("node0", "a message of 64 bytes: nothing came in time")},
+                 "*: (manual)"))}},
     {"no route to the other's address",
      [](World& w) {
        hardware(w);
@@ -233,11 +271,11 @@ const std::vector<CheckCase> cases = {
        hardware(w);
        fail(w, "ibv_modify_qp to RTR: EINVAL", EINVAL, "node0");
      },
-     {found("rdma-path-failed",
-            Symptom::crash,
-            "ibv_modify_qp to RTR: EINVAL on node0",
-            {row("node0", "ibv_modify_qp to RTR: EINVAL on node0")},
-            "*: (manual)")}},
+     {once(found("rdma-path-failed",
+                 Symptom::crash,
+                 "ibv_modify_qp to RTR: EINVAL on node0",
+                 {row("node0", "ibv_modify_qp to RTR: EINVAL on node0")},
+                 "*: (manual)"))}},
     {"near miss: an end could not be opened, which others judge",
      [](World& w) {
        hardware(w);

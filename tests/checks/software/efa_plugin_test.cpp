@@ -11,7 +11,11 @@ using enum Certainty;
 
 void with_efa(World& w) {
   for (NodeFacts& node : w.cluster.nodes) {
-    node.rdma = Rdma{.devices = {{.name = "rdmap0s6", .driver = "efa"}}};
+    node.rdma = Rdma{.devices = {{.name = "rdmap0s6",
+                                  .driver = "efa",
+                                  .uverbs = "/dev/infiniband/uverbs0",
+                                  .uverbs_there = true,
+                                  .uverbs_usable = true}}};
   }
 }
 void plugin(Software& software) {
@@ -34,6 +38,23 @@ Verdict unusable(Severity severity, Certainty certainty, const std::string& lack
                        "/opt/amazon/ofi-nccl/lib* /opt/amazon/efa/lib*; ldconfig -p | grep -E "
                        "'nccl-net|fabric'"},
           .fixes = {"node1: (manual)"}};
+}
+
+// A healthy plugin, and a node that is shut.
+void shut(World& w, bool there) {
+  with_efa(w);
+  on_all(w, plugin);
+  World::change(w.node(1).rdma, [&](Rdma& rdma) {
+    rdma.devices[0].uverbs_there = there;
+    rdma.devices[0].uverbs_usable = false;
+  });
+}
+Verdict closed(Severity severity, const std::string& why) {
+  Verdict verdict = unusable(severity, likely, why);
+  verdict.evidence = {"node1 EFA: " + why +
+                      ", not a device node that the job may open; ls -l /dev/infiniband; fi_info "
+                      "-p efa"};
+  return verdict;
 }
 
 const std::vector<CheckCase> cases = {
@@ -67,6 +88,23 @@ const std::vector<CheckCase> cases = {
        running(w);
      },
      {unusable(degraded, likely, "no libfabric for /opt/ofi/libnccl-net.so")}},
+    {"a container without the device",
+     [](World& w) { shut(w, false); },
+     {closed(degraded, "/dev/infiniband/uverbs0 is not there")}},
+    {"a device that may not be opened by this login: a notice",
+     [](World& w) {
+       shut(w, true);
+       seen_by_ssh(w);
+     },
+     {closed(notice, "/dev/infiniband/uverbs0 may not be opened")}},
+    {"near miss: one of two may be opened",
+     [](World& w) {
+       shut(w, false);
+       World::change(w.node(1).rdma, [](Rdma& rdma) {
+         rdma.devices.push_back(rdma.devices[0]);
+         rdma.devices[1].uverbs_there = rdma.devices[1].uverbs_usable = true;
+       });
+     }},
     {"near miss: another plugin, which nobody knows",
      [](World& w) {
        with_efa(w);

@@ -108,6 +108,16 @@ const std::vector<Row> rows = {
        }
      },
      0.8 * 12.5, "eth0 of 100 Gb/s on node0", "NET/Socket/0"},
+    {"one connection has one link of a bond", kTcp,
+     [](ClusterFacts& facts) {
+       edit(facts.nodes[0].links, [](std::vector<Link>& links) {
+         links[2].speed_mbps = 50'000;
+         links[2].bond = Bond{.mode = "802.3ad",
+                              .members = {{.name = "p0", .up = true, .speed_mbps = 10'000},
+                                          {.name = "p1", .up = true, .speed_mbps = 10'000}}};
+       });
+     },
+     0.8 * 1.25, "eth1 of 10 Gb/s on node0", "NET/Socket/0"},
     {"sockets in spite of cards",
      {.nodes = 2, .gpus = 1, .hcas = 1},
      [](auto&) {},

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -26,7 +27,8 @@ machine::CapturedMachine small_machine() {
   captured.files["/proc/7/environ"].text = std::string("RANK=0\0WANDB_API_KEY=abc\0", 25);
   captured.files["/proc/self"].link = "7";
   captured.files["/etc/hosts"].text = "127.0.0.1 localhost\n";
-  captured.file_systems["/dev/shm"] = {.size = 64, .free = 1};
+  captured.file_systems["/dev/shm"] = {.size = 64, .free = 1, .free_for_root = 2, .files_free = 9};
+  captured.qos["rdma0"] = {.trust = "dscp", .by_dscp = {{26, 3}}, .pause = 8};
   return captured;
 }
 
@@ -58,6 +60,9 @@ TEST_CASE("a recorder notes what was asked, and nothing that must not leave a pr
   CHECK(machine.files().read_link("/proc/self").value() == "7");
   CHECK(machine.links().has_value());
   CHECK_FALSE(machine.rules().has_value());
+  CHECK(machine.qos("rdma0").has_value());
+  CHECK(machine.qos("eth0").error().errno_value == EOPNOTSUPP);
+  CHECK(machine.files().file_system("/dev/shm")->files_free == 9);
   CHECK(machine.run({.argv = {"getent", "ahosts", "node0"}}, Deadline::after(1s)).has_value());
   CHECK(machine.route_to(*Address::parse("10.0.0.1"), std::nullopt).has_value());
   const auto notes = recorder.notes();
@@ -70,6 +75,8 @@ TEST_CASE("a recorder notes what was asked, and nothing that must not leave a pr
   CHECK_FALSE(notes.sockets.known());
   CHECK(notes.children == small_machine().children);
   CHECK(notes.routes_to == small_machine().routes_to);
+  CHECK(notes.file_systems == small_machine().file_systems);
+  CHECK(notes.qos == small_machine().qos);
 }
 
 TEST_CASE("a file that is no text is kept byte by byte") {

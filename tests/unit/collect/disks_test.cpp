@@ -1,11 +1,22 @@
 #include "collect/disks.h"
 
+#include "capture/capture.h"
+#include "support/check_cases.h"
+
 #include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace distdoctor;           // NOLINT(google-build-using-namespace)
@@ -17,6 +28,56 @@ using Folder = std::optional<std::string>;
 
 std::vector<Disk> disks_of(const machine::CapturedMachine& captured) {
   return read_disks(*machine::Machine::captured(captured));
+}
+
+// A folder that this thread alone sees: its file system has room, and no inode left. Empty: why
+// not.
+std::string fill_with_files(const std::string& folder) {
+  if (::unshare(CLONE_NEWNS) != 0) return "no mount namespace";
+  const bool mounted =
+      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+      ::mount("none", folder.c_str(), "tmpfs", 0, "size=64m,nr_inodes=16,mode=1777") == 0;
+  if (!mounted) return "no tmpfs";
+  for (int i = 0; i < 100; ++i) {
+    const auto file = folder + "/" + std::to_string(i);
+    const int fd = ::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0) return errno == ENOSPC ? "" : "no file";
+    ::close(fd);
+  }
+  return "inodes without end";
+}
+
+std::vector<std::string> codes_about(const World& world) {
+  ClusterFacts cluster = testing::healthy_cluster(2);
+  cluster.nodes[1].world = world;
+  const auto& check = testing::find_check("host/disk");
+  Judge judge(check.codes);
+  check.run({.cluster = cluster, .expect = {}}, judge);
+  std::vector<std::string> codes;
+  for (const Finding& finding : judge.findings()) codes.push_back(finding.code);
+  return codes;
+}
+
+void see_a_full_table(const std::string& folder) {
+  if (const auto why = fill_with_files(folder); !why.empty()) {
+    MESSAGE("skipped: ", why);
+    return;
+  }
+  machine::CapturedMachine captured;
+  captured.environment = {{"TMPDIR", folder}};
+  const auto machine = machine::Machine::captured(captured, machine::RootTree::open("/").value());
+  capture::Recorder recorder(*machine);
+  const auto disks = read_disks(recorder.machine());
+  CHECK_FALSE(disks.empty());
+  if (disks.empty()) return;
+  CHECK(disks.front().path == folder);
+  CHECK(disks.front().files_free == std::optional<std::int64_t>(0));
+  CHECK(disks.front().free > 32 << 20);
+  CHECK(codes_about({.disks = disks}) == std::vector<std::string>{"host-disk-full"});
+  const auto again = capture::read(capture::write(recorder.notes()), "node.json");
+  CHECK(again.has_value());
+  if (!again) return;
+  CHECK(disks_of(*again).front() == disks.front());
 }
 
 }  // namespace
@@ -44,6 +105,13 @@ TEST_CASE("the places of an environment") {
                                                           {"NCCL_DEBUG_FILE", "/logs"},
                                                           {"TORCH_TRACE", "/job/trace"}});
   CHECK(places_of({}, "") == std::vector<Place>{{"temporary files", "/tmp"}});
+}
+
+TEST_CASE("a real file system without an inode left, seen, told, and written down") {
+  std::string folder = "/tmp/dd-inodes-XXXXXX";
+  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  std::thread(see_a_full_table, folder).join();
+  ::rmdir(folder.c_str());
 }
 
 TEST_CASE("disks of a captured machine: ours, and those of a worker that sees our files") {

@@ -8,6 +8,8 @@
 #include "support/nvml_answers.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstddef>
 #include <set>
@@ -192,6 +194,13 @@ const std::vector<Fault> kFaults = {
        }
      },
      {"gpu-gdr-acs"}},
+    {"an RDMA card that may not reorder its writes",
+     fake_hgx_h100,
+     [](CapturedMachine& m) {
+       m.files["/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:01.0/0000:24:00.0/config"]
+           .text = fake_card_config(false);
+     },
+     {"rdma-relaxed-ordering-differs"}},
     {"half of the lanes",
      fake_a100_pcie,
      [](CapturedMachine& m) {
@@ -231,6 +240,22 @@ const std::vector<Fault> kFaults = {
                      [](const auto& entry) { return entry.first.starts_with("/dev/nvidia"); });
      },
      {"gpu-not-visible"}},
+    {"an MI300X on half of its lanes",
+     fake_mi300x,
+     [](CapturedMachine& m) {
+       m.files["/sys/devices/pci0000:20/0000:20:01.1/0000:25:00.0/current_link_width"].text = "8\n";
+     },
+     {"gpu-pcie-width"}},
+    {"an MI300X that amdgpu let go",
+     fake_mi300x,
+     [](CapturedMachine& m) {
+       m.files.erase("/sys/devices/pci0000:20/0000:20:01.1/0000:25:00.0/driver");
+       std::erase_if(m.files, [](const auto& entry) {
+         return entry.first.find("/topology/nodes/2/") != std::string::npos ||
+                entry.first == "/dev/dri/renderD136";
+       });
+     },
+     {"gpu-count-differs"}},
     {"a user outside of the group render, in the job",
      fake_mi300x,
      [](CapturedMachine& m) {
@@ -263,7 +288,9 @@ TEST_CASE("machines with one GPU fault each") {
     CAPTURE(row.name);
     auto ill = row.machine();
     row.hurt(ill);
-    CHECK(codes_on(row.machine(), ill) == row.codes);
+    const auto found = codes_on(row.machine(), ill);
+    CAPTURE(fmt::format("{}", fmt::join(found, " ")));
+    CHECK(found == row.codes);
   }
 }
 

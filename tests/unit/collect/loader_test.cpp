@@ -93,6 +93,20 @@ TEST_CASE("libraries of another kind of machine are passed over") {
   CHECK(search.origins() == Origins{"/m/libx.so.1 by LD_LIBRARY_PATH"});
 }
 
+TEST_CASE("tokens make no path longer than the kernel takes") {
+  Search search;
+  std::string deep;
+  for (int i = 0; i < 400; ++i) deep += "/folder-xx";
+  search.copy("/l/libx.so.1");
+  search.put(deep + "/liba.so", {.needed = {"libx.so.1"}});
+  search.asks = {deep + "/liba.so"};
+  search.view.program = deep + "/program";
+  // 7 bytes each, which would become 4,000: a third of a gigabyte.
+  for (int i = 0; i < 100'000; ++i) search.view.library_path += "$ORIGIN";
+  search.view.library_path += ":/l";
+  CHECK(search.origins() == Origins{"/l/libx.so.1 by LD_LIBRARY_PATH"});
+}
+
 TEST_CASE("relative folders are the process's own") {
   Search search;
   search.copy("/site/lib/libx.so.1");

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +87,32 @@ TEST_CASE("lists of capabilities that are none, or go in a circle") {
   CHECK_FALSE(acs_of_config(std::string(4096, '\xff')).redirects.has_value());
   CHECK_FALSE(acs_of_config(walk({{0x100, 1}, {0x102, 0x1002}})).redirects.has_value());
   CHECK(acs_of_config(walk({{0x100, 1}, {0x102, 0xffc2}})).cut);
+}
+
+TEST_CASE("relaxed ordering in a config space") {
+  const auto config = fake_card_config(true);
+  CHECK(relaxed_ordering_of_config(config) == std::optional(true));
+  CHECK(relaxed_ordering_of_config(fake_card_config(false)) == std::optional(false));
+  CHECK_FALSE(relaxed_ordering_of_config(config.substr(0, 64)).has_value());  // not root
+  CHECK_FALSE(relaxed_ordering_of_config(config.substr(0, 0x69)).has_value());
+  CHECK_FALSE(relaxed_ordering_of_config("").has_value());
+  CHECK_FALSE(relaxed_ordering_of_config(std::string(256, '\xff')).has_value());
+  auto without_list = config;
+  without_list[0x06] = 0;
+  CHECK_FALSE(relaxed_ordering_of_config(without_list).has_value());
+  auto circle = config;
+  circle[0x41] = 0x40;
+  CHECK_FALSE(relaxed_ordering_of_config(circle).has_value());
+}
+
+TEST_CASE("relaxed ordering is asked of network cards, and not of virtual functions") {
+  auto captured = fake_hgx_h100();
+  CHECK(device_of(pci_of(captured), "0000:14:00.0").relaxed_ordering == std::optional(true));
+  CHECK_FALSE(device_of(pci_of(captured), "0000:13:00.0").relaxed_ordering.has_value());
+  const std::string card =
+      "/sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:00.0";
+  captured.files[card + "/physfn"].link = "../0000:14:00.1";
+  CHECK_FALSE(device_of(pci_of(captured), "0000:14:00.0").relaxed_ordering.has_value());
 }
 
 TEST_CASE("a guest's CPU says so") {

@@ -22,6 +22,16 @@ namespace {
 using machine::CapturedMachine;
 using Change = std::function<void(CapturedMachine&)>;
 
+// Those of the machine beside those of the healthy node.
+void add_links(machine::Machine& there, NodeFacts& node) {
+  NodeFacts seen;
+  collect::collect_links(there, {}, seen);
+  if (!seen.links.known()) return;
+  std::vector<Link> links = *node.links;
+  links.insert(links.end(), seen.links->begin(), seen.links->end());
+  node.links = links;
+}
+
 // The healthy cluster of two nodes, with the devices of these machines.
 ClusterFacts cluster_of(const std::vector<CapturedMachine>& machines) {
   ClusterFacts cluster = healthy_cluster(machines.size());
@@ -29,6 +39,7 @@ ClusterFacts cluster_of(const std::vector<CapturedMachine>& machines) {
     const auto there = machine::Machine::captured(machines[i]);
     collect::collect_rdma(*there, {}, cluster.nodes[i]);
     collect::collect_devices(*there, {}, cluster.nodes[i]);
+    add_links(*there, cluster.nodes[i]);
     cluster.nodes[i].kernel_log = KernelLog{};
   }
   return cluster;
@@ -133,6 +144,81 @@ TEST_CASE("RDMA machines: storage ports that are up are a remark at most") {
   CHECK(codes(cluster) == Codes{"rdma-hca-management", "rdma-hca-management"});
   set(cluster, "NCCL_IB_HCA", "=mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10,mlx5_11");
   CHECK(codes(cluster) == Codes{});
+}
+
+TEST_CASE("RDMA machines: lossless RoCE, and what may be wrong with it") {
+  struct Fault {
+    std::string name;
+    Change change;
+    bool on_both = false;
+    Codes expected = {};
+  };
+  const auto each_link = [](CapturedMachine& machine, const std::string& file,
+                            const std::string& text) {
+    for (int i = 0; i < 8; ++i)
+      put(machine, "/sys/class/net/rdma" + std::to_string(i) + file, text);
+  };
+  const auto force = [](CapturedMachine& machine, const std::string& text) {
+    for (int i = 0; i < 8; ++i) {
+      put(machine, "/sys/class/infiniband/mlx5_" + std::to_string(i) + "/tc/1/traffic_class", text);
+    }
+  };
+  const std::vector<Fault> faults = {
+      {"flow control is off on one",
+       [](CapturedMachine& machine) {
+         for (auto& [name, qos] : machine.qos) qos.pause = 0;
+       },
+       false,
+       {"rdma-qos-differs"}},
+      {"one does not slow down",
+       [&](CapturedMachine& machine) { each_link(machine, "/ecn/roce_rp/enable/3", "0"); },
+       false,
+       {"rdma-qos-differs"}},
+      {"one goes by tags",
+       [&](CapturedMachine& machine) { each_link(machine, "/qos/trust", "pcp"); },
+       false,
+       {"rdma-qos-differs", "rdma-traffic-class-unheeded"}},
+      {"both go by tags",
+       [&](CapturedMachine& machine) { each_link(machine, "/qos/trust", "pcp"); },
+       true,
+       {"rdma-traffic-class-unheeded"}},
+      {"nobody sets the class",
+       [&](CapturedMachine& machine) { force(machine, ""); },
+       true,
+       {"rdma-traffic-class-lossy"}},
+      {"healthy: lossy by design",
+       [&](CapturedMachine& machine) {
+         force(machine, "");
+         for (auto& [name, qos] : machine.qos) qos.pause = 0;
+       },
+       true},
+      {"healthy: a driver that tells nothing",
+       [](CapturedMachine& machine) {
+         machine.qos.clear();
+         std::erase_if(machine.files, [](const auto& file) {
+           return file.first.find("/ecn/") != file.first.npos ||
+                  file.first.find("/qos/") != file.first.npos ||
+                  file.first.find("/tc/") != file.first.npos;
+         });
+       }},
+  };
+  for (const Fault& fault : faults) {
+    CAPTURE(fault.name);
+    std::vector machines = {a100_with_roce(10), a100_with_roce(11)};
+    fault.change(machines[1]);
+    if (fault.on_both) fault.change(machines[0]);
+    CHECK(codes_of(machines) == fault.expected);
+  }
+}
+
+TEST_CASE("RDMA machines: what may be wrong with EFA") {
+  const CapturedMachine healthy = vm_with_efa();
+  CHECK(codes_of({healthy, healthy}) ==
+        Codes{"software-efa-not-usable", "software-efa-not-usable"});
+  auto second = healthy;
+  std::erase_if(second.files,
+                [](const auto& file) { return file.first.starts_with("/dev/infiniband/"); });
+  CHECK(codes(with_aws_plugin(cluster_of({healthy, second}))) == Codes{"software-efa-not-usable"});
 }
 
 TEST_CASE("RDMA machines: settings") {

@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -105,9 +108,10 @@ TEST_CASE("the world of a captured machine") {
   captured.sockets = listening({4140, 4143, 4191});
   captured.file_systems["/tmp"] = {.size = 10, .free = 5};
   const World expected{
-      .namespaces = {{"ipc", "ipc:[4026531839]"}, {"shm", "0:23"}},
+      .namespaces = {{"ipc", "ipc:[4026531839]"}},
       .initial_user_namespace = false,
       .capabilities = {"CAP_IPC_LOCK"},
+      .shm_device = "0:23",
       .platform = "kvm",
       .cloud = "aws",
       .service_mesh = "linkerd",
@@ -130,4 +134,9 @@ TEST_CASE("the world of this machine") {
   REQUIRE(node.world.known());
   CHECK(node.world->namespaces.at("net").starts_with("net:["));
   CHECK_FALSE(node.world->disks.empty());
+  struct stat about{};
+  if (node.world->shm_device.empty() || ::stat("/dev/shm", &about) != 0) return;
+  const auto device =
+      std::to_string(major(about.st_dev)) + ":" + std::to_string(minor(about.st_dev));
+  CHECK(node.world->shm_device == device);  // as NCCL compares it: st_dev
 }

@@ -2,6 +2,7 @@
 #include "machine/link_rows.h"
 #include "machine/route_rows.h"
 #include "machine/socket_rows.h"
+#include "support/netlink_message.h"
 
 #include <doctest/doctest.h>
 
@@ -20,49 +21,9 @@
 
 using namespace distdoctor;           // NOLINT(google-build-using-namespace)
 using namespace distdoctor::machine;  // NOLINT(google-build-using-namespace)
+using distdoctor::testing::Message;
 
 namespace {
-
-class Message {
- public:
-  template <class Header>
-  Message(int type, const Header& header) {
-    nlmsghdr start{};
-    start.nlmsg_type = static_cast<std::uint16_t>(type);
-    add_bytes(&start, sizeof start);
-    add_bytes(&header, sizeof header);
-  }
-  Message& add(int type, std::string_view value) {
-    const rtattr head{static_cast<unsigned short>(RTA_LENGTH(value.size())),
-                      static_cast<unsigned short>(type)};
-    add_bytes(&head, sizeof head);
-    add_bytes(value.data(), value.size());
-    return *this;
-  }
-  Message& add(int type, std::uint32_t value) {
-    return add(type, std::string_view(reinterpret_cast<const char*>(&value), sizeof value));
-  }
-  Message& add(int type, const Address& address) {
-    return add(type, std::string_view(reinterpret_cast<const char*>(address.bytes.data()),
-                                      address.v6 ? 16 : 4));
-  }
-  // The kernel's view of it; valid until the next change.
-  nlmsghdr* get() {
-    words_.assign(bytes_.size() / 4 + 1, 0);
-    std::memcpy(words_.data(), bytes_.data(), bytes_.size());
-    auto* const header = reinterpret_cast<nlmsghdr*>(words_.data());
-    header->nlmsg_len = static_cast<std::uint32_t>(bytes_.size());
-    return header;
-  }
-
- private:
-  void add_bytes(const void* from, std::size_t count) {
-    bytes_.append(static_cast<const char*>(from), count);
-    bytes_.resize((bytes_.size() + 3) / 4 * 4);
-  }
-  std::string bytes_;
-  std::vector<std::uint32_t> words_;
-};
 
 Address ip(std::string_view text) {
   return *Address::parse(text);

@@ -188,6 +188,21 @@ TEST_CASE("an RDMA end that failed is named; the answers of the others stay thei
   CHECK(paths[1].messages[0].ms == 7);
 }
 
+TEST_CASE("what broke between two ports is tried once more, and nothing else") {
+  Played played;
+  CHECK(rdma_again(played.plan, played.paths()).rdma.empty());
+  Played lost;
+  lost.sent[2] = RdmaAnswer{.messages = {{.bytes = 64, .status = "retry", .status_code = 12}}};
+  CHECK(lines(rdma_again(lost.plan, lost.paths())) == Lines{kBothRails[1]});
+  Played refused;
+  refused.sent[1] = RdmaAnswer{.error = "ibv_modify_qp to RTR: EINVAL", .error_code = EINVAL};
+  CHECK(lines(rdma_again(refused.plan, refused.paths())) == Lines{kBothRails[0]});
+  Played closed;
+  closed.opened[1] = RdmaAnswer{.error = "ibv_open_device: EACCES", .error_code = EACCES};
+  closed.sent.resize(2);
+  CHECK(rdma_again(closed.plan, closed.paths()).rdma.empty());
+}
+
 TEST_CASE("the sender's status stands beside what came to the receiver") {
   Played played;
   played.sent[0] = RdmaAnswer{.messages = {{.bytes = 64, .status = "retry", .status_code = 12}}};
