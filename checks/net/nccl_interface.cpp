@@ -163,6 +163,23 @@ std::string summary_of(Flaw flaw, const std::vector<Accused>& all) {
   }
 }
 
+// The value without quotes and blanks, where that is the name of a link on every node.
+std::optional<std::string> unquoted(const ClusterFacts& cluster, const Accused& row) {
+  constexpr std::string_view kStrange = "\"' \t\r\n";
+  const Setting* setting = find_setting(*row.prediction, kVariable);
+  if (setting == nullptr) return std::nullopt;
+  std::string value;
+  for (const char c : setting->value) {
+    if (!kStrange.contains(c)) value += c;
+  }
+  if (value == setting->value) return std::nullopt;
+  const std::string_view name = std::string_view(value).substr(value.starts_with('=') ? 1 : 0);
+  const bool everywhere = std::ranges::all_of(cluster.nodes, [&](const NodeFacts& node) {
+    return node.links.known() && find_link(*node.links, name) != nullptr;
+  });
+  return everywhere ? std::optional(value) : std::nullopt;
+}
+
 std::vector<Fix> fixes_for(const Case& c, Flaw flaw, const Accused& first) {
   const bool by_comm_id = find_setting(*first.prediction, "NCCL_COMM_ID") != nullptr &&
                           first.prediction->nccl->bootstrap_error != "no socket interface found";
@@ -177,6 +194,13 @@ std::vector<Fix> fixes_for(const Case& c, Flaw flaw, const Accused& first) {
              .kind = Fix::Kind::env,
              .env = {{"NCCL_SOCKET_FAMILY", std::nullopt}},
              .text = "no link has an address of that family; without it NCCL takes what is there"}};
+  }
+  if (const auto meant = unquoted(c.cluster, first); meant && flaw == Flaw::no_match) {
+    return {
+        {.node = "*",
+         .kind = Fix::Kind::env,
+         .env = {{std::string(kVariable), *meant}},
+         .text = "the same without quotes and blanks, which NCCL takes for a part of the name"}};
   }
   return set_variable(
       c, kVariable,

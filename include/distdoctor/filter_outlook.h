@@ -38,6 +38,7 @@ struct FilterStop {
   FilterVerdict verdict = FilterVerdict::drop;
   std::optional<std::int64_t> packets = {};  // that the rule has counted
   std::string text = {};                     // of the rule; "policy drop"
+  bool answer = false;  // it ends the answers, which pass the node the other way
   bool operator==(const FilterStop&) const = default;
 };
 

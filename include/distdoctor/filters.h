@@ -69,7 +69,9 @@ inline FilterResult judge(const Firewall& firewall, const Passage& passage, std:
   if (result.says != FilterSays::passes) return result;
   FilterResult back = judge_packet(firewall, answer_to(packet));
   if (back.says == FilterSays::passes) return result;
-  return {.says = FilterSays::unknown, .unsure = "its answers: " + back.unsure};
+  if (back.says == FilterSays::unknown) back.unsure = "its answers: " + back.unsure;
+  for (FilterStop& stop : back.stops) stop.answer = true;
+  return back;
 }
 
 }  // namespace filters_detail

@@ -29,7 +29,11 @@ using Peers = std::vector<Address>;
 struct Ports {
   PortRange range;
   std::string_view protocol;  // as all the tools call it
+  bool of_answers = false;    // packets from these ports, else to them
 };
+inline std::string_view port_word(Ports ports) {
+  return ports.of_answers ? "sport " : "dport ";
+}
 
 inline std::string joined(const Peers& peers, const char* between) {
   std::string text;
@@ -72,13 +76,14 @@ inline std::string through_ufw(Way way, const Peers& peers, Ports ports) {
 // What both iptables and nft take at once: all addresses.
 inline std::string iptables_match(Way way, const Peers& peers, Ports ports) {
   return (way == Way::in ? " -s " : " -d ") + joined(peers, ",") + " -p " +
-         std::string(ports.protocol) + " --dport " + ports.range.text(':') + " -j ACCEPT";
+         std::string(ports.protocol) + " --" + std::string(port_word(ports)) +
+         ports.range.text(':') + " -j ACCEPT";
 }
 inline std::string nft_match(Way way, const Peers& peers, Ports ports) {
   const std::string all = joined(peers, ", ");
   return (peers.front().v6 ? " ip6" : " ip") + std::string(way == Way::in ? " saddr " : " daddr ") +
-         (peers.size() == 1 ? all : "{ " + all + " }") + " " + std::string(ports.protocol) +
-         " dport " + ports.range.text() + " accept";
+         (peers.size() == 1 ? all : "{ " + all + " }") + " " + std::string(ports.protocol) + " " +
+         std::string(port_word(ports)) + ports.range.text() + " accept";
 }
 
 // The chain that iptables made is left to iptables, be it the legacy one that nft does not see.
@@ -201,6 +206,8 @@ inline bool by_firewalld(const Firewall& firewall, const FilterStop& stop) {
 }
 
 inline Owner owner_of(const Firewall& firewall, Way way, const FilterStop& stop) {
+  // Both let answers pass by themselves: the rule was put beside theirs.
+  if (stop.answer) return stop.tool == FilterTool::nft ? Owner::nft : Owner::iptables;
   if (firewall.firewalld && way == Way::in && by_firewalld(firewall, stop)) return Owner::firewalld;
   if (firewall.ufw && by_ufw(stop)) return Owner::ufw;
   return stop.tool == FilterTool::nft ? Owner::nft : Owner::iptables;
@@ -255,7 +262,7 @@ inline bool joins(const Block& block, Owner owner, const Closed& closed) {
   const FilterStop& stop = block.stop;
   return stop.tool == closed.stop.tool && stop.family == closed.stop.family &&
          stop.table == closed.stop.table && stop.chain == closed.stop.chain &&
-         stop.before == closed.stop.before;
+         stop.before == closed.stop.before && stop.answer == closed.stop.answer;
 }
 
 inline std::vector<Block> blocks_of(const Firewall& firewall,
@@ -281,19 +288,27 @@ inline std::vector<Block> blocks_of(const Firewall& firewall,
   return blocks;
 }
 
+// Answers pass the node the other way, from the port.
+inline Way way_of(const Block& block, Way way) {
+  if (!block.stop.answer) return way;
+  return way == Way::in ? Way::out : Way::in;
+}
+
 inline std::string command_for(const Block& block, const Opening& opening) {
-  const Ports ports = ports_of(opening);
+  Ports ports = ports_of(opening);
+  ports.of_answers = block.stop.answer;
+  const Way way = way_of(block, opening.way);
   std::string text;
   switch (block.owner) {
     case Owner::iptables:
-      return iptables_before(block.stop, opening.way, block.peers, ports);
+      return iptables_before(block.stop, way, block.peers, ports);
     case Owner::nft:
-      return nft_before(block.stop, opening.way, block.peers, ports);
+      return nft_before(block.stop, way, block.peers, ports);
     case Owner::firewalld:
       text = through_firewalld(block.peers, ports, opening.interface);
       break;
     case Owner::ufw:
-      text = through_ufw(opening.way, block.peers, ports);
+      text = through_ufw(way, block.peers, ports);
       break;
   }
   text.pop_back();  // the last line's end

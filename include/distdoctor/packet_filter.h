@@ -256,7 +256,9 @@ inline void add_edges(const std::vector<std::string>& values,
 inline std::set<int> edges_in(const Firewall& firewall, PortRange range) {
   std::set<int> edges = {range.first};
   const auto add = [&](const FilterCondition& condition) {
-    if (condition.field == FilterField::destination_port) add_edges(condition.values, range, edges);
+    const bool ports = condition.field == FilterField::destination_port ||
+                       condition.field == FilterField::source_port;  // of an answer
+    if (ports) add_edges(condition.values, range, edges);
   };
   for (const FilterChain& chain : firewall.chains) {
     for (const FilterRule& rule : chain.rules) std::ranges::for_each(rule.conditions, add);

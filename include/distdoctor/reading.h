@@ -240,7 +240,8 @@ namespace reading_detail {
 inline bool explains(const Reading& reading, const std::optional<FilterResult>& rules, Spot spot) {
   if (!rules || rules->says != FilterSays::stopped) return false;
   if (reading.spot != Spot::unknown && reading.spot != spot) return false;
-  const bool rejects = rules->stops.front().verdict == FilterVerdict::reject;
+  const FilterStop& first = rules->stops.front();
+  const bool rejects = first.verdict == FilterVerdict::reject && !first.answer;
   return rejects || reading.kind == Kind::dropped || reading.kind == Kind::rejected;
 }
 

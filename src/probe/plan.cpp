@@ -157,6 +157,7 @@ class Planner {
   void plan_master() {
     const auto& master = cluster_.predicted.master;
     if (!master || !master->port) return;
+    if (*master->port == 0) return leave_out("", kMasterTraffic, "0 is no port");
     Round round{.dial_timeout_ms = limits_.dial_timeout_ms};
     const auto sets = master_sets();
     for (const auto& [address, listen] : sets) round.listens.push_back(listen);

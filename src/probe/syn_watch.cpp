@@ -91,7 +91,9 @@ std::vector<SeenSyn> SynWatch::take() {
   while ((got = ::recvfrom(fd_.get(), packet.data(), packet.size(), 0,
                            static_cast<sockaddr*>(static_cast<void*>(&from)), &size)) > 0) {
     auto seen = parse(std::span(packet).first(static_cast<std::size_t>(got)));
-    if (seen) {
+    // A frame for another machine, by a wrong neighbour entry or a flooding switch, has not
+    // arrived: this node drops it.
+    if (seen && from.sll_pkttype != PACKET_OTHERHOST) {
       std::array<char, IF_NAMESIZE> name{};
       const auto index = static_cast<unsigned>(from.sll_ifindex);
       if (::if_indextoname(index, name.data()) != nullptr) seen->interface = name.data();

@@ -34,17 +34,21 @@ void drop(World& w, std::vector<FilterCondition> conditions) {
   w.node(0).firewall = with_rule(std::move(conditions), FilterVerdict::drop);
 }
 Firewall no_output_to(const std::string& destination) {
-  return {.chains = {{.tool = FilterTool::iptables,
-                      .family = "ip",
-                      .table = "filter",
-                      .name = "OUTPUT",
-                      .hook = "output",
-                      .policy = FilterVerdict::drop,
-                      .rules = {{.conditions = {{.field = FilterField::destination,
-                                                 .negated = true,
-                                                 .values = {destination}}},
-                                 .verdict = FilterVerdict::accept,
-                                 .number = 1}}}}};
+  return {.chains = {
+              {.tool = FilterTool::iptables,
+               .family = "ip",
+               .table = "filter",
+               .name = "OUTPUT",
+               .hook = "output",
+               .policy = FilterVerdict::drop,
+               .rules = {{.conditions = {{.field = FilterField::state, .values = {"established"}}},
+                          .verdict = FilterVerdict::accept,
+                          .number = 1},
+                         {.conditions = {{.field = FilterField::destination,
+                                          .negated = true,
+                                          .values = {destination}}},
+                          .verdict = FilterVerdict::accept,
+                          .number = 2}}}}};
 }
 // Nobody dialled MASTER_PORT.
 void no_master_dials(World& w) {

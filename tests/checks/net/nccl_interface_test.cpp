@@ -59,13 +59,14 @@ void nothing_on_node2(World& w, const std::string& value) {
   name_them(w, value);
   nccl_takes(w, 2, {});
 }
-Verdict nothing(const std::string& value, const std::string& hint) {
+Verdict nothing(const std::string& value, const std::string& hint, const Lines& fixes = {kFix}) {
   return fault(
       "net-nccl-ifname-no-match",
       "with NCCL_SOCKET_IFNAME=" + value + " (--env)" + hint + " NCCL finds no interface on node2",
       {"node2"},
       {row(2, "NCCL_SOCKET_IFNAME=" + value + " (--env): no socket interface found", "ip -br addr"),
-       set_to(2, value)});
+       set_to(2, value)},
+      fixes);
 }
 
 void docker0_everywhere(World& w) {
@@ -104,10 +105,13 @@ const std::vector<CheckCase> cases = {
     {"the name is not there", [](World& w) { nothing_on_node2(w, "ib0"); }, {nothing("ib0", "")}},
     {"a blank before it",
      [](World& w) { nothing_on_node2(w, " eth1"); },
-     {nothing(" eth1", ", in which blanks count")}},
+     {nothing(" eth1", ", in which blanks count", {"*: NCCL_SOCKET_IFNAME=eth1"})}},
     {"quotes",
      [](World& w) { nothing_on_node2(w, "\"eth1\""); },
-     {nothing("\"eth1\"", ", in which quotes count")}},
+     {nothing("\"eth1\"", ", in which quotes count", {"*: NCCL_SOCKET_IFNAME=eth1"})}},
+    {"quotes around the name of no link",
+     [](World& w) { nothing_on_node2(w, "\"ib7\""); },
+     {nothing("\"ib7\"", ", in which quotes count")}},
     {"a pattern",
      [](World& w) { nothing_on_node2(w, "eth*"); },
      {nothing("eth*", ", which knows commas and no patterns")}},

@@ -42,6 +42,11 @@ fault_drop_from() { rule "$1" in ip saddr "$2" counter drop; }
 fault_drop_new_from() { rule "$1" in ip saddr "$2" ct state new tcp dport != 22 counter drop; }
 # PORT: outgoing TCP to PORT vanishes
 fault_drop_out() { rule "$1" out tcp dport "$2" counter drop; }
+# PORT: the answers of whoever listens at PORT vanish before they leave (nft, iptables)
+fault_drop_answers() { rule "$1" out tcp sport "$2" counter drop; }
+fault_iptables_drop_answers() { in_net "$1" iptables -A OUTPUT -p tcp --sport "$2" -j DROP; }
+# ADDRESS [LINK]: a static neighbour entry with a MAC that nobody has
+fault_wrong_neighbour() { in_net "$1" ip neigh replace "$2" lladdr 02:00:00:00:00:99 nud permanent dev "${3:-eth1}"; }
 # PORT: incoming UDP to PORT vanishes
 fault_udp_drop() { rule "$1" in udp dport "$2" counter drop; }
 # PERCENT [LINK]: incoming packets are lost at random

@@ -1,4 +1,5 @@
 #include <distdoctor/filters.h>
+#include <distdoctor/firewall_fix.h>
 
 #include "collect/nft_rules.h"
 #include "support/builders.h"
@@ -61,7 +62,34 @@ TEST_CASE("a node that keeps the answers from passing does not let the connectio
   Passage out = to_node(node);
   CHECK(says(node, out) == "passes");  // its answers go out
   out.way = Way::out;
-  CHECK(says(node, out) == "unknown");
+  CHECK(says(node, out) == "stopped");
+}
+
+TEST_CASE("a rule on the port that answers come from is named, and mended on their way") {
+  NodeFacts node = healthy_node(1, 2);
+  node.firewall =
+      Firewall{.chains = {{.tool = FilterTool::iptables,
+                           .family = "ip",
+                           .table = "filter",
+                           .name = "OUTPUT",
+                           .hook = "output",
+                           .rules = {{.conditions = {{FilterField::protocol, false, {"tcp"}},
+                                                     {FilterField::source_port, false, {"29500"}}},
+                                      .verdict = FilterVerdict::drop,
+                                      .number = 1,
+                                      .text = "-A OUTPUT -p tcp -m tcp --sport 29500 -j DROP"}}}}};
+  CHECK(says(node, to_node(node), 29500) == "stopped");
+  CHECK(says(node, to_node(node), 29501) == "passes");
+  const auto stops = stops_of(to_node(node), {29500, 29500});
+  REQUIRE(stops.size() == 1);
+  CHECK(stops[0].answer);
+  const auto fixes = open_before_fix({.node = "node1", .peers = {}, .ports = {29500, 29500}},
+                                     *node.firewall, {{addr(fast(0)), stops[0]}});
+  REQUIRE(fixes.size() == 1);
+  CHECK(fixes[0].command ==
+        "iptables -I OUTPUT 1 -d " + fast(0) + " -p tcp --sport 29500 -j ACCEPT");
+  const std::size_t pieces = outlooks(to_node(node), {29000, 30000}).size();
+  CHECK(pieces == 3);
 }
 
 TEST_CASE("a bridge sees what its own chains do to it") {

@@ -266,6 +266,10 @@ const Row rows[] = {
      Outcome::local_error, "connect: EACCES, at once", false, false},
     {"a black hole", "ip route add blackhole 10.99.0.2", "true", "10.99.0.2", Outcome::local_error,
      "connect: EINVAL, at once", false, false},
+    // The last one: the entry stays.
+    {"a frame for another MAC has not arrived",
+     "ip neigh replace 10.99.0.2 lladdr 02:00:00:00:00:99 nud permanent dev eth0", "true",
+     "10.99.0.2", Outcome::timed_out, "connect: no answer", true, false},
 };
 
 TEST_CASE("outcomes between two hosts, and where the SYN was seen") {

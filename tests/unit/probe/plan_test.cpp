@@ -177,6 +177,14 @@ TEST_CASE("what cannot be planned is left out by name") {
     CHECK(plan.left_out[0].node == "node1");
     CHECK(plan.left_out[0].what == "MASTER_PORT");
   }
+  SUBCASE("0 is no port: nobody dials it") {
+    cluster.predicted.master->port = 0;
+    const ProbePlan plan = make_plan(cluster, {}, 1);
+    CHECK(plan.rounds.size() == 1);
+    REQUIRE(plan.left_out.size() == 1);
+    CHECK(plan.left_out[0].what == "MASTER_PORT");
+    CHECK(plan.left_out[0].why.text == "0 is no port");
+  }
   SUBCASE("nothing predicted for a node") {
     cluster.predicted.nodes[1].nccl = Unknown{.text = "no links"};
     cluster.predicted.nodes[1].gloo = Unknown{.text = "no links"};
