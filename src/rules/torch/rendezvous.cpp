@@ -58,7 +58,8 @@ bool meets_nobody(const Launch& launch) {
 
 std::optional<std::uint16_t> port_of(const Settings& settings) {
   const auto found = settings.find("MASTER_PORT");
-  return found == settings.end() ? std::nullopt : parse_int<std::uint16_t>(trim(found->second.value));
+  return found == settings.end() ? std::nullopt
+                                 : parse_int<std::uint16_t>(trim(found->second.value));
 }
 
 std::optional<Rendezvous> from_variables(const Settings& settings) {
