@@ -125,9 +125,18 @@ inline std::string devices_text(const Experiment& run) {
   return fmt::format("{}", fmt::join(devices, ","));
 }
 
+// No tool of others runs Gloo: our own, on the same nodes.
+inline std::string gloo_command(const Case& c) {
+  std::vector<std::string> hosts;
+  for (const NodeFacts& node : c.cluster.nodes) hosts.push_back(node.host);
+  const std::string command = "distdoctor bisect -v --backend gloo";
+  if (hosts.size() < 2) return command;
+  return command + " --peers " + shell_quote(fmt::format("{}", fmt::join(hosts, ",")));
+}
+
 // nccl-tests' way to see the same, without us. An empty value is a variable to be unset.
-inline std::string command_of(const Experiment& run) {
-  if (run.backend == RunBackend::gloo) return "distdoctor bisect -v";
+inline std::string command_of(const Case& c, const Experiment& run) {
+  if (run.backend == RunBackend::gloo) return gloo_command(c);
   const bool one_node = std::ranges::all_of(run.ranks, [&](const RankRun& rank) {
     return rank.place.node == run.ranks.front().place.node;
   });
@@ -181,7 +190,7 @@ inline void add_run(const Case& c,
                               .fact = run_text(run),
                               .observed = outcome_text(run),
                               .expected = expected,
-                              .command = command_of(run)});
+                              .command = command_of(c, run)});
 }
 
 // The pair of runs that proves it. Without both in the facts nobody is accused.

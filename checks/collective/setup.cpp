@@ -64,6 +64,13 @@ std::optional<Heard> heard_in(const Experiment& run) {
   return std::nullopt;
 }
 
+std::string what_to_look_at(const Experiment& run) {
+  if (run.backend == RunBackend::gloo) {
+    return "what Gloo says in the runs above; `distdoctor check` on the same nodes";
+  }
+  return "NCCL_DEBUG=INFO of a single rank tells where it stops";
+}
+
 void report(const Case& c, const Isolation& found, Judge& judge) {
   const Experiment* run = proof_run(c, found, 0);
   if (run == nullptr) return;
@@ -75,8 +82,7 @@ void report(const Case& c, const Isolation& found, Judge& judge) {
                   : "no collective starts, not even one rank alone");
   finding.certainty = heard ? finding.certainty : Certainty::likely;
   if (!add_proof(c, found, finding)) return;
-  finding.fix = {by_hand("*", heard ? std::string(heard->words->fix)
-                                    : "NCCL_DEBUG=INFO of a single rank tells where it stops")};
+  finding.fix = {by_hand("*", heard ? std::string(heard->words->fix) : what_to_look_at(*run))};
   judge.report(std::move(finding));
 }
 

@@ -195,8 +195,10 @@ void report(const Case& c, const std::string& name, const std::vector<Said>& all
       // A program may set what its environment lacked at its start.
       .certainty = unset || !usual->clear ? Certainty::possible : Certainty::likely,
       .symptom = Symptom::hang,
-      .summary = fmt::format("{} differs: {} of {} {} do not have {}", name, odd.size(), all.size(),
-                             all.front().rank ? "ranks" : "nodes", wanted)};
+      .summary =
+          fmt::format("{} differs: {} of {} {} {}", name, odd.size(), all.size(),
+                      all.front().rank ? "ranks" : "nodes",
+                      typical.value ? "do not have " + wanted : "set it, where most do not")};
   for (const Said& said : odd) {
     auto& nodes = finding.subjects.nodes;
     if (nodes.empty() || nodes.back() != said.node->host) nodes.push_back(said.node->host);

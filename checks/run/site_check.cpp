@@ -102,8 +102,11 @@ constexpr Page kPage{
         "are passed on as they are: exit status 0 is ok, 1 degraded, 2 a blocker, 3 \"could not "
         "tell\", as for the Monitoring Plugins, with one line on stdout; or it prints "
         "{\"severity\": \"ok|degraded|blocker|unknown\", \"text\": \"...\", \"fix\": "
-        "\"...\"}. Any other end of it is a gap, and so is a program that is passed over: only "
-        "executable regular files are run that nobody but root and the caller can change.",
+        "\"...\"}. Where that is no JSON, exit status 1 or 2 and the first line count. Any other "
+        "end of "
+        "it is a gap, and so is a program that is passed over: only executable regular files are "
+        "run that nobody but root and the caller can change, and no leftovers of editors and "
+        "packages (x~, x.bak, x.rpmsave, x.dpkg-old, .x).",
     .confirm = "Run the program on the node, as the same user, and look at `echo $?`.",
     .fix = "What the program advises; else ask who wrote it.",
     .verify = "The program ends with exit status 0."};

@@ -28,11 +28,10 @@ void watch(Options& options) {
   };
 }
 
-int refuse(const std::vector<std::string>& busy) {
+void tell_refusal(const std::vector<std::string>& busy) {
   std::cerr << "distdoctor: no collective was run, since others work there (--force runs it all "
                "the same):\n";
   for (const std::string& line : busy) std::cerr << "  " << line << '\n';
-  return kExitInconclusive;
 }
 
 int show_tree(const exam::Outcome& outcome) {
@@ -49,7 +48,7 @@ int bisect(const Options& asked) {
   const auto outcome = examine(options);
   if (!outcome) return complain(outcome.error());
   if (options.dry_run) return show_tree(*outcome);
-  if (!outcome->busy.empty()) return refuse(outcome->busy);
+  if (!outcome->busy.empty()) tell_refusal(outcome->busy);
   return report("bisect", options, *outcome);
 }
 

@@ -269,12 +269,40 @@ Result<void> take_checks_dir(const std::string& text, Options& options) {
     return failure("read --checks-dir '" + text + "'",
                    "it is looked for on each node, so its path must begin with /");
   }
-  const bool no_matter = options.command == "env" || options.command == "bisect";
-  options.exam.checks_dir = no_matter ? "none" : text;
+  const bool unasked = options.command == "env" || options.command == "bisect";
+  options.exam.checks_dir = unasked && text.empty() ? "none" : text;
+  return {};
+}
+
+// What would be accepted and then change nothing is a mistake.
+Result<void> refuse_idle(const Raw& raw, const Options& options) {
+  struct Idle {
+    bool said;
+    const char* what;
+    const char* why;
+  };
+  const bool bisect = options.command == "bisect";
+  const bool recorded = !options.facts_files.empty();
+  const char* const unseen = "no machine is looked at then";
+  const Idle all[] = {
+      {bisect && recorded, "bisect --facts", "`check --facts` judges a saved bisect again"},
+      {bisect && raw.no_probe, "bisect --no-probe", "a run is traffic; --dry-run prints them"},
+      {raw.collective && raw.no_probe, "--collective --no-probe", "a collective is test traffic"},
+      {raw.collective && recorded, "--collective with --facts", unseen},
+      {recorded && raw.peers.has_value(), "--facts with --peers", unseen},
+      {recorded && !raw.pid.empty(), "--facts with --pid", unseen},
+      {recorded && !raw.launch.empty(), "--facts with --launch", unseen},
+      {recorded && !raw.checks_dir.empty(), "--facts with --checks-dir", unseen},
+      {options.command == "env" && !raw.checks_dir.empty(), "env --checks-dir",
+       "nothing is judged"}};
+  for (const Idle& one : all) {
+    if (one.said) return failure(one.what, one.why);
+  }
   return {};
 }
 
 Result<void> take_job(const Raw& raw, Options& options) {
+  DD_TRY(refuse_idle(raw, options));
   DD_TRY(options.exam.timeout, parse_duration(raw.timeout));
   const char* const usual = options.command == "bisect" ? "5m" : "60s";
   DD_TRY(options.exam.budget, parse_duration(raw.budget.value_or(usual)));
@@ -313,6 +341,9 @@ Result<void> take_judging(const Raw& raw, Options& options) {
                                                           {"degraded", diagnose::FailOn::degraded},
                                                           {"unknown", diagnose::FailOn::unknown}};
   options.exam.selection.fail_on = levels.at(raw.fail_on);
+  if (!diagnose::leaves_any(options.exam.selection, all_checks())) {
+    return failure("take --only and --skip together", "they leave no check");
+  }
   options.format = raw.format == "json" ? Format::json : Format::text;
   if (!raw.config.empty()) {
     DD_TRY(options.exam.expect, read_policy(raw.config, options.by));

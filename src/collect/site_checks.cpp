@@ -6,6 +6,7 @@
 #include "collect/patience.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -22,7 +23,7 @@ namespace {
 using machine::FileTree;
 
 constexpr std::size_t kAtOnce = 8;
-constexpr std::chrono::milliseconds kPatience{10'000};
+constexpr std::chrono::milliseconds kPatience{10'000};  // less where --timeout is less
 constexpr std::size_t kMostOutput = std::size_t{64} << 10;
 constexpr std::size_t kMostWords = 400;  // bytes of a text that is kept
 constexpr int kMostLinks = 40;           // as the kernel's own limit
@@ -195,12 +196,19 @@ std::string ending(int exit_code) {
   return ending;
 }
 
+// Its exit status counts, and its first line as it stands.
+SiteCheck from_broken_json(const machine::ChildOutput& output, const std::string& why) {
+  SiteCheck check{.result =
+                      output.exit_code == 0 ? SiteResult::unknown : by_exit_code(output.exit_code)};
+  check.error = one_line("its JSON: " + why);
+  if (check.result != SiteResult::unknown) check.says = one_line(first_line(output.out));
+  return check;
+}
+
 SiteCheck from_json(const machine::ChildOutput& output) {
   Said said;
   const auto read = codec::read_json(output.out, said, "read its JSON", kMostOutput);
-  if (!read) {
-    return {.result = SiteResult::unknown, .error = one_line("its JSON: " + read.error().reason)};
-  }
+  if (!read) return from_broken_json(output, read.error().reason);
   SiteCheck check{.result = said.severity, .says = one_line(said.text), .fix = one_line(said.fix)};
   if (output.exit_code != 0 && by_exit_code(output.exit_code) != said.severity) {
     check.result = SiteResult::unknown;
@@ -222,6 +230,19 @@ SiteCheck from_text(const machine::ChildOutput& output) {
   return check;
 }
 
+// --- which of a folder ---------------------------------------------------------------------------
+
+// What editors and package managers leave beside a file (run-parts(8) and its kind); run, an old
+// version of a check would speak for a new one.
+bool is_leftover(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kEndings = {
+      "~",          ".rpmsave",  ".rpmnew",   ".rpmorig", ".dpkg-old",
+      ".dpkg-dist", ".dpkg-new", ".dpkg-tmp", ".bak",     ".orig"};
+  return name.starts_with('.') || std::ranges::any_of(kEndings, [&](std::string_view ending) {
+           return name.ends_with(ending);
+         });
+}
+
 // --- running them ------------------------------------------------------------------------------
 
 SiteCheck not_run(const std::string& name, const std::string& path, const std::string& why) {
@@ -232,6 +253,9 @@ SiteCheck run_one(const machine::Machine& machine,
                   const std::string& name,
                   const std::string& path,
                   Deadline by) {
+  if (is_leftover(name)) {
+    return not_run(name, path, "passed over: by its name a leftover of an editor or a package");
+  }
   if (auto why = distrusted_file(machine, path, by); !why.empty()) {
     return not_run(name, path, "passed over: " + why);
   }
@@ -318,7 +342,6 @@ void collect_site_checks(machine::Machine& machine,
     node.site_checks = unknown_because(names.error());
     return;
   }
-  std::erase_if(*names, [](const std::string& name) { return name.starts_with('.'); });
   node.site_checks = run_folder(machine, folder, *std::move(names), by);
 }
 

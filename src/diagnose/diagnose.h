@@ -21,6 +21,9 @@ struct Selection {
   FailOn fail_on = FailOn::blocker;
 };
 
+// Whether any code of any check is left.
+bool leaves_any(const Selection& selection, std::span<const NamedCheck> checks);
+
 struct Judged {
   std::vector<Finding> findings = {};
   std::vector<Gap> gaps = {};

@@ -36,10 +36,9 @@ bool runs(const Selection& selection, const NamedCheck& check) {
          names_a_code(selection.only, check);
 }
 
-bool wanted(const Selection& selection, const NamedCheck& check, const Finding& finding) {
-  if (names(selection.skip, finding.code)) return false;
-  return selection.only.empty() || named(selection.only, check) ||
-         names(selection.only, finding.code);
+bool wanted(const Selection& selection, const NamedCheck& check, std::string_view code) {
+  if (names(selection.skip, code)) return false;
+  return selection.only.empty() || named(selection.only, check) || names(selection.only, code);
 }
 
 CheckResult result_of(Severity severity) {
@@ -66,6 +65,19 @@ struct Run {
   CheckLine line = {};
   bool our_bug = false;
 };
+
+// A check that had nothing to look at has not passed. Those of the collectives judge runs; all
+// others judge nodes.
+void note_nothing_seen(const ClusterFacts& cluster, CheckLine& line) {
+  if (line.result != CheckResult::pass) return;
+  if (area_of(line.name) == "collective" && cluster.experiments.empty()) {
+    line.result = CheckResult::skipped;
+    line.detail = "no collective was run";
+  } else if (std::ranges::none_of(cluster.nodes, &NodeFacts::reached)) {
+    line.result = CheckResult::unknown;
+    line.detail = "no node was reached";
+  }
+}
 
 void describe(Run& run, std::size_t unreached) {
   if (!run.findings.empty()) {
@@ -95,7 +107,7 @@ Run run_check(const Case& c, const NamedCheck& check, const Selection& selection
                                                  error.what()}});
   }
   for (const Finding& finding : judge.findings()) {
-    if (wanted(selection, check, finding)) run.findings.push_back(finding);
+    if (wanted(selection, check, finding.code)) run.findings.push_back(finding);
   }
   std::size_t unreached = 0;
   for (const Gap& gap : judge.gaps()) {
@@ -106,6 +118,7 @@ Run run_check(const Case& c, const NamedCheck& check, const Selection& selection
     }
   }
   describe(run, unreached);
+  note_nothing_seen(c.cluster, run.line);
   return run;
 }
 
@@ -139,6 +152,14 @@ ClusterFacts each_machine_once(const ClusterFacts& cluster) {
 }
 
 }  // namespace
+
+bool leaves_any(const Selection& selection, std::span<const NamedCheck> checks) {
+  return std::ranges::any_of(checks, [&](const NamedCheck& check) {
+    return runs(selection, check) && std::ranges::any_of(check.check->codes, [&](const Code& code) {
+             return wanted(selection, check, code.id);
+           });
+  });
+}
 
 Judged judge(const ClusterFacts& cluster,
              const Expectations& expect,

@@ -20,6 +20,7 @@ std::vector<Gap> gaps_of_nodes(const ClusterFacts& cluster) {
   for (const NodeFacts& node : cluster.nodes) {
     if (!node.reached) gaps.push_back({node.host, "node", {Why::failed, node.not_reached}});
   }
+  if (cluster.nodes.empty()) gaps.push_back({"", "nodes", {Why::not_collected, "there are none"}});
   return gaps;
 }
 

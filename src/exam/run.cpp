@@ -1,5 +1,6 @@
 #include <distdoctor/untested.h>
 
+#include "base/text.h"
 #include "exam/bisection.h"
 #include "exam/exam.h"
 #include "exam/nodes.h"
@@ -161,7 +162,7 @@ class Exam {
     if (!options_.probe) return;
     if (!wanted.force) outcome_.busy = busy_with(cluster(), wanted);
     if (!outcome_.busy.empty()) {
-      return leave_open("none was run, since others work there: " + outcome_.busy.front());
+      return leave_open("none was run, since others work there: " + join(outcome_.busy, "; "));
     }
     tell("bisect", "");
     leave_open(bisect(wanted, *fleet_, deadline_, options_.interrupted, outcome_.cluster));
@@ -217,12 +218,15 @@ Outcome run(const Options& options, const Progress& progress) {
 }
 
 Outcome run_recorded(ClusterFacts cluster, const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
   Outcome outcome{.cluster = std::move(cluster)};
   outcome.cluster.job = job_of_recording(outcome.cluster, options.said);
   outcome.cluster.predicted = rules::predict(outcome.cluster);
   isolate_again(outcome.cluster);
   outcome.diagnosis = diagnose::diagnose(outcome.cluster, options.expect, options.selection);
   tell_unread(options.said, outcome.diagnosis);
+  outcome.elapsed_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
 }
 

@@ -74,12 +74,14 @@ void module(std::string_view area, const Report& report, const Style& style, std
   if (lines.empty()) return;
   out << style.bold(area) << '\n';
   for (const CheckLine* line : lines) {
-    const bool quiet = line->result == CheckResult::pass || line->result == CheckResult::unknown;
+    const bool quiet = line->result == CheckResult::pass || line->result == CheckResult::unknown ||
+                       line->result == CheckResult::skipped;
     if (style.verbose() || !quiet) check_line(*line, style, out);
   }
   if (style.verbose()) return;
   summary_line(lines, CheckResult::pass, "passed", style, out);
   summary_line(lines, CheckResult::unknown, "without an answer", style, out);
+  summary_line(lines, CheckResult::skipped, "had nothing to look at", style, out);
 }
 
 void diagnosis(const Report& report, const Style& style, std::ostream& out) {

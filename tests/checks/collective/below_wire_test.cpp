@@ -42,7 +42,7 @@ Verdict below(const char* says, const std::vector<std::string>& evidence) {
 Verdict gloo_below() {
   return below("reaches 0.3 GB/s in 2 runs, where plain TCP carries 1 GB/s",
                {"node0 all-reduce of 2 ranks, run 0 (baseline): works, 0.3 GB/s, not nearly 1 "
-                "GB/s; distdoctor bisect -v",
+                "GB/s; distdoctor bisect -v --backend gloo --peers node0,node1",
                 "node0 TCP to 10.20.0.11 by 1 stream: 1 GB/s, not about the 0.3 GB/s of the "
                 "collective; iperf3 -c 10.20.0.11 -P 1"});
 }

@@ -53,7 +53,7 @@ const std::vector<CheckCase> cases = {
      [](World& w) { set_on(w, 2, "NCCL_ALGO", "Tree", Source::system_config); },
      {differs(degraded,
               possible,
-              "1 of 4 nodes do not have unset",
+              "1 of 4 nodes set it, where most do not",
               "node2 NCCL_ALGO: Tree (/etc/nccl.conf:2), not unset" + kGrep,
               "*: NCCL_ALGO unset")}},
     {"nobody knows whether NCCL is used",

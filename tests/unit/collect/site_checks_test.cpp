@@ -55,6 +55,9 @@ const std::vector<Row> kScripts = {
     {"JSON and its exit status disagree", R"(echo '{"severity": "ok", "text": "x"}'; exit 2)",
      "unknown: x (its JSON says ok, but it ended with exit status 2)"},
     {"broken JSON", R"(echo '{"severity": "ok"')", "unknown (its JSON: this is no JSON text)"},
+    {"broken JSON, and an exit status that says enough",
+     R"(echo '{"severity": "blocker", "te'; exit 2)",
+     R"(blocker: {"severity": "blocker", "te (its JSON: this is no JSON text))"},
     {"JSON with another severity", R"(echo '{"severity": "warn", "text": "x"}')",
      "unknown (its JSON: 'warn' is none of the known names (ok ... unknown))"},
     {"its own session, and nothing to read",
@@ -125,12 +128,31 @@ TEST_CASE("names in order; one that hangs or floods costs its own answer and no 
   folder.add(".hidden", "exit 2");
   const auto checks = collected(folder.path(), 4'500);
   REQUIRE(checks.known());
-  REQUIRE(checks->size() == 4);
-  CHECK(told(checks->at(0)) == "unknown (it did not end in time)");
+  REQUIRE(checks->size() == 5);
+  CHECK(checks->at(0).name == ".hidden");
   CHECK(told(checks->at(1)) == "unknown (it did not end in time)");
-  CHECK(told(checks->at(2)) == "ok: fine");
-  CHECK(checks->at(3).result == SiteResult::degraded);
-  CHECK(checks->at(3).says.size() < 500);
+  CHECK(told(checks->at(2)) == "unknown (it did not end in time)");
+  CHECK(told(checks->at(3)) == "ok: fine");
+  CHECK(checks->at(4).result == SiteResult::degraded);
+  CHECK(checks->at(4).says.size() < 500);
+}
+
+TEST_CASE("leftovers of editors and packages are not run, and named") {
+  const Folder folder;
+  for (const char* name :
+       {".x", "a~", "b.bak", "c.rpmsave", "d.rpmnew", "e.dpkg-old", "f.dpkg-dist"}) {
+    folder.add(name, "touch \"$0.ran\"; exit 2");
+  }
+  folder.add("g.bak.sh", "exit 1");
+  const auto checks = collected(folder.path());
+  REQUIRE(checks.known());
+  REQUIRE(checks->size() == 8);
+  for (std::size_t i = 0; i < 7; ++i) {
+    CHECK(told(checks->at(i)) ==
+          "unknown (passed over: by its name a leftover of an editor or a package)");
+    CHECK_FALSE(std::filesystem::exists(checks->at(i).path + ".ran"));
+  }
+  CHECK(told(checks->at(7)) == "degraded");
 }
 
 TEST_CASE("only an executable regular file is run that nobody else can change") {

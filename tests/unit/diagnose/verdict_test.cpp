@@ -7,8 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace distdoctor::diagnose {
@@ -64,6 +66,35 @@ TEST_CASE("collectives that stay open make it inconclusive, and are one gap") {
     return gap.why.text == "no switch made it work";
   });
   CHECK(about == 1);
+}
+
+std::ptrdiff_t count_of(const Diagnosis& diagnosis, std::string_view area, CheckResult result) {
+  return std::ranges::count_if(diagnosis.checks, [&](const CheckLine& line) {
+    return line.name.starts_with(area) && line.result == result;
+  });
+}
+
+TEST_CASE("a check that looked at nothing has not passed") {
+  const Diagnosis no_run = diagnose(healthy_cluster(2), {}, {});
+  CHECK(count_of(no_run, "collective/", CheckResult::pass) == 0);
+  CHECK(count_of(no_run, "collective/", CheckResult::skipped) > 5);
+  CHECK(count_of(no_run, "net/", CheckResult::pass) > 5);
+
+  ClusterFacts unreached = healthy_cluster(1);
+  unreached.nodes[0] = {.host = "node0", .not_reached = "ssh: connection refused"};
+  CHECK(count_of(diagnose(unreached, {}, {}), "", CheckResult::pass) == 0);
+
+  const Diagnosis nothing = diagnose({}, {}, {});
+  CHECK(count_of(nothing, "", CheckResult::pass) == 0);
+  CHECK(nothing.exit_code == 3);
+}
+
+TEST_CASE("what --only and --skip leave between them") {
+  CHECK(leaves_any({}, all_checks()));
+  CHECK(leaves_any({.only = {"net"}, .skip = {"net/mtu_mismatch"}}, all_checks()));
+  CHECK_FALSE(leaves_any({.only = {"net"}, .skip = {"net"}}, all_checks()));
+  CHECK_FALSE(
+      leaves_any({.only = {"net-mtu-mismatch"}, .skip = {"net-mtu-mismatch"}}, all_checks()));
 }
 
 constexpr Code kCodes[] = {{.id = "net-odd",
