@@ -181,9 +181,16 @@ bool add_layers(std::string_view word, std::vector<Layer>& layers) {
   return false;
 }
 
-}  // namespace
+// A rank of Gloo is a process, and no GPU: what is said of it is said of its node.
+void name_nodes(Isolation& found) {
+  for (RunPlace& place : found.places) place.device = -1;
+  const auto again = std::ranges::unique(found.places);
+  found.places.erase(again.begin(), again.end());
+  const bool one = found.layer == Layer::link && found.places.size() < 2;
+  if (found.layer == Layer::gpu || one) found.layer = Layer::node;
+}
 
-Step next(const ClusterFacts& cluster, const Options& options) {
+Step next_of_any(const ClusterFacts& cluster, const Options& options) {
   if (options.places.empty()) return inconclusive("there is no place for a rank");
   const Shape shape = shape_of(cluster, options);
   Series series(cluster, options, works);
@@ -193,6 +200,15 @@ Step next(const ClusterFacts& cluster, const Options& options) {
   if (baseline->sick()) return broken(ask);
   if (baseline->sound()) return working(ask, *baseline);
   return inconclusive(why_not_run(ask));
+}
+
+}  // namespace
+
+Step next(const ClusterFacts& cluster, const Options& options) {
+  Step step = next_of_any(cluster, options);
+  auto* found = std::get_if<Isolation>(&step);
+  if (found != nullptr && options.backend == RunBackend::gloo) name_nodes(*found);
+  return step;
 }
 
 std::vector<std::string> tree(const ClusterFacts& cluster, const Options& options) {

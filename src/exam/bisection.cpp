@@ -23,9 +23,11 @@ constexpr std::chrono::seconds kToListen{5};
 constexpr int kBudgetShare = 3;  // one part of so many is for the wires, at most
 constexpr const char* kUsedUp = "the budget was used up";
 
-bool was_cut(const ClusterFacts& cluster, Deadline deadline) {
-  return deadline.expired() && !cluster.experiments.empty() &&
-         cluster.experiments.back().outcome == RunOutcome::not_run;
+bool was_cut(const ClusterFacts& cluster) {
+  return !cluster.experiments.empty() &&
+         std::ranges::any_of(cluster.experiments.back().ranks, [](const RankRun& rank) {
+           return rank.outcome == RunOutcome::not_run && rank.error == kCutByBudget;
+         });
 }
 
 RunBackend backend_of(const ClusterFacts& cluster, const Bisection& wanted) {
@@ -156,7 +158,7 @@ std::string bisect(const Bisection& wanted,
       return "";
     }
     if (const auto* none = std::get_if<planner::Inconclusive>(&step)) {
-      return was_cut(cluster, deadline) ? kUsedUp : none->why;
+      return was_cut(cluster) ? kUsedUp : none->why;
     }
     auto* run = std::get_if<Experiment>(&step);
     if (run == nullptr) return "";

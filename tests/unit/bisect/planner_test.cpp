@@ -279,6 +279,21 @@ TEST_CASE("one run of many that fails is chance, and blames no interface") {
   }
 }
 
+TEST_CASE("Gloo has no GPU to blame") {
+  SimulatedCluster cluster({.nodes = 3, .gpus = 1}, {});
+  const auto step = gloo_with(cluster, [](Experiment& run) {
+    for (RankRun& rank : run.ranks) {
+      if (rank.place.node != "node0" || run.ranks.size() == 1) continue;
+      run.outcome = rank.outcome = RunOutcome::failed;
+      rank.reached = RunStage::loaded;
+      rank.error = "Unable to find address for: eth1";
+    }
+  });
+  REQUIRE(std::holds_alternative<Isolation>(step));
+  CHECK(std::get<Isolation>(step).layer == Layer::node);
+  CHECK(std::get<Isolation>(step).places == std::vector<RunPlace>{{"node0", -1}});
+}
+
 TEST_CASE("a rank that was killed from outside costs its run and nothing else") {
   for (const char* signal : {"SIGKILL", "SIGTERM"}) {
     for (const int bad : {0, 1, 2}) {
