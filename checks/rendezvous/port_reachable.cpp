@@ -124,13 +124,31 @@ std::string where_it_ends(const Readings& readings, std::string_view verb) {
                      what_lies_between(first.target));
 }
 
+// Of connections that open: by whose rule the data ends, or by whom it may.
+std::string what_comes_after(const Readings& readings, std::string_view verb) {
+  const std::string connections = fmt::format("connections from {} to MASTER_PORT {}",
+                                              senders(readings), readings.front().dial->port);
+  if (deciding_rules(readings.front()) != nullptr) {
+    return fmt::format("{} open, then their data is {} {}", connections, verb,
+                       where_it_ends(readings, verb));
+  }
+  return fmt::format(
+      "{} open, then nothing comes through: by a filter on {} or on the way that "
+      "lets the handshake pass, or by a proxy that answers for it",
+      connections, target_name(readings.front()));
+}
+
+std::string what_is_filtered(const Readings& readings, std::string_view verb) {
+  if (readings.front().after_connect) return what_comes_after(readings, verb);
+  return fmt::format("connections from {} to MASTER_PORT {} are {} {}", senders(readings),
+                     readings.front().dial->port, verb, where_it_ends(readings, verb));
+}
+
 void report_filtered(const Case& c, const Readings& readings, Judge& judge) {
   const bool dropped = readings.front().kind == Kind::dropped;
   const std::string_view verb = dropped ? "dropped" : "rejected";
   Finding finding =
-      about(c, readings, fmt::format("rendezvous-port-{}", verb),
-            fmt::format("connections from {} to MASTER_PORT {} are {} {}", senders(readings),
-                        readings.front().dial->port, verb, where_it_ends(readings, verb)));
+      about(c, readings, fmt::format("rendezvous-port-{}", verb), what_is_filtered(readings, verb));
   finding.fix = open_the_way(readings);
   judge.report(std::move(finding));
 }
@@ -183,9 +201,15 @@ void report_unreachable(const Case& c, const Readings& readings, Judge& judge) {
 void report_wrong_service(const Case& c, const Readings& readings, Judge& judge) {
   const Reading& first = readings.front();
   const std::string target = target_name(first);
-  Finding finding = about(c, readings, "rendezvous-wrong-service",
-                          fmt::format("something else than {} answers {} at {}", target,
-                                      senders(readings), end_point(*first.dial)));
+  std::string summary = fmt::format("something else than {} answers {} at {}", target,
+                                    senders(readings), end_point(*first.dial));
+  if (first.after_connect) {
+    summary = fmt::format(
+        "{} connects to {}, then nothing comes: something else than {} took the "
+        "connection, or what follows the handshake is lost",
+        senders(readings), end_point(*first.dial), target);
+  }
+  Finding finding = about(c, readings, "rendezvous-wrong-service", std::move(summary));
   mend_each(readings,
             fmt::format("find who answers for {}: another machine with that address (arping -D), "
                         "a proxy or service mesh, address translation; or set MASTER_ADDR to "

@@ -17,7 +17,7 @@
 
 namespace distdoctor {
 
-// One of the first two packets of a TCP connection, or a datagram.
+// One of the first two packets of a TCP connection, or of its data, or a datagram.
 struct Packet {
   Way way = Way::in;
   Address source;
@@ -25,6 +25,7 @@ struct Packet {
   std::uint16_t port = 0;      // of the end that listens; the kernel picked the other one
   std::string interface = {};  // that it comes in by, or leaves by; empty: not known
   bool answer = false;         // the second packet: SYN and ACK, back from that port
+  bool data = false;           // after these two: PSH and ACK
   bool bridged = false;        // that interface is a bridge, so that its own chains see it, too
   bool udp = false;
 };
@@ -175,6 +176,17 @@ inline std::optional<bool> flags_fit(std::string_view text, bool answer) {
   return acks && lists(mask, "syn") == lists(wanted, "syn");
 }
 
+// The same of a packet with data, which has PSH and ACK.
+inline std::optional<bool> flags_fit_data(std::string_view text) {
+  const auto [mask, wanted] = halves(text, '/');
+  if (mask.empty() || wanted.empty()) return std::nullopt;
+  for (const std::string_view flag : {"fin", "syn", "rst", "psh", "ack", "urg"}) {
+    const bool set = flag == "psh" || flag == "ack";
+    if (lists(mask, flag) && set != lists(wanted, flag)) return false;
+  }
+  return true;
+}
+
 // --- the condition ---
 
 inline Holds of_named(const Values& all, const Packet& packet, bool mark_known) {
@@ -190,7 +202,9 @@ inline Holds of_named(const Values& all, const Packet& packet, bool mark_known) 
   if (all.front() == kPacketType) return any_word(values, {"host", "unicast"});
   if (all.front() == kTcpFlags) {
     if (packet.udp) return Holds::no;
-    return any_of(values, [&](std::string_view flags) { return flags_fit(flags, packet.answer); });
+    return any_of(values, [&](std::string_view flags) {
+      return packet.data ? flags_fit_data(flags) : flags_fit(flags, packet.answer);
+    });
   }
   if (all.front() == kMark && mark_known) return any_of(values, zero_is_meant);
   return Holds::maybe;
@@ -217,7 +231,7 @@ inline Holds unnegated(const FilterCondition& condition, const Packet& packet, b
     case FilterField::out_interface:
       return packet.way == Way::out ? any_interface(values, packet.interface) : Holds::no;
     case FilterField::state:
-      return any_word(values, {packet.answer ? "established" : "new"});
+      return any_word(values, {packet.answer || packet.data ? "established" : "new"});
     case FilterField::family:
       return any_word(values, {packet.destination.v6 ? "ip6" : "ip"});
     case FilterField::other:

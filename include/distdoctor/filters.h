@@ -27,6 +27,7 @@ struct Passage {
   Address own;
   Address peer;
   std::string interface = {};  // empty: the link that has the node's own address
+  bool data = false;           // of a connection that is open: what comes after the handshake
 };
 
 namespace filters_detail {
@@ -41,7 +42,8 @@ inline Packet packet_of(const Passage& passage, std::uint16_t port) {
                 .source = in ? passage.peer : passage.own,
                 .destination = in ? passage.own : passage.peer,
                 .port = port,
-                .interface = passage.interface};
+                .interface = passage.interface,
+                .data = passage.data};
   const NodeFacts& node = *passage.node;
   const auto at = node.links.known() ? find_address(*node.links, passage.own) : std::nullopt;
   if (same(passage.own, passage.peer)) {

@@ -72,8 +72,12 @@ namespace open_way_detail {
 inline std::vector<Fix> open(const NodeFacts& node, const Address& own, Opening opening) {
   std::vector<Closed> closed;
   const auto add = [&](const Address& peer) {
-    const Passage passage{.node = &node, .way = opening.way, .own = own, .peer = peer};
-    const auto stops = stops_of(passage, opening.ports);
+    Passage passage{.node = &node, .way = opening.way, .own = own, .peer = peer};
+    auto stops = stops_of(passage, opening.ports);
+    if (stops.empty()) {  // the handshake passes: what comes after it
+      passage.data = true;
+      stops = stops_of(passage, opening.ports);
+    }
     for (const FilterStop& stop : stops) closed.push_back({peer, stop});
     return !stops.empty();
   };

@@ -33,6 +33,9 @@ struct Reading {
   Certainty certainty;
   std::string excluded = {};  // for `unreachable`: what takes the blame off a filter
   std::string unsure = {};    // for `dropped`: what might, and could not be looked at
+  // It was open, and then nothing came through, or it was reset. Our own listener resets whom it
+  // gets no word from, too.
+  bool after_connect = false;
   // What the rules of the two say of it; none where they are not known.
   std::optional<FilterResult> at_sender = {};
   std::optional<FilterResult> at_target = {};
@@ -242,14 +245,36 @@ inline bool explains(const Reading& reading, const std::optional<FilterResult>& 
   if (reading.spot != Spot::unknown && reading.spot != spot) return false;
   const FilterStop& first = rules->stops.front();
   const bool rejects = first.verdict == FilterVerdict::reject && !first.answer;
-  return rejects || reading.kind == Kind::dropped || reading.kind == Kind::rejected;
+  return rejects || reading.after_connect || reading.kind == Kind::dropped ||
+         reading.kind == Kind::rejected;
 }
 
 inline void decide(Reading& reading, Spot spot) {
-  if (reading.kind != Kind::dropped) reading.kind = Kind::rejected;
+  const auto& rules = spot == Spot::sender ? reading.at_sender : reading.at_target;
+  const bool drops = rules->stops.front().verdict == FilterVerdict::drop;
+  if (reading.after_connect && drops) {
+    reading.kind = Kind::dropped;
+  } else if (reading.kind != Kind::dropped) {
+    reading.kind = Kind::rejected;
+  }
   reading.spot = spot;
   reading.certainty = Certainty::proved;
   reading.unsure.clear();
+}
+
+}  // namespace reading_detail
+
+namespace reading_detail {
+
+// The handshake passed: what a node's rules do to the data.
+inline std::optional<FilterResult> outlook_of(const Reading& reading, Passage passage) {
+  passage.data = reading.after_connect;
+  return outlook(passage, reading.dial->port);
+}
+
+inline bool may_be_a_filters(const Reading& reading) {
+  const bool answered = reading.kind == Kind::wrong_service && !reading.after_connect;
+  return !answered && reading.excluded.empty();
 }
 
 }  // namespace reading_detail
@@ -260,27 +285,25 @@ inline void ask_the_rules(Reading& reading) {
   using reading_detail::explains;
   const Dial& dial = *reading.dial;
   const auto& source = source_of(dial);
-  const bool may_be_a_filters = reading.kind != Kind::wrong_service && reading.excluded.empty();
-  if (!source || !may_be_a_filters) return;
-  reading.at_sender = outlook({.node = reading.from,
-                               .way = Way::out,
-                               .own = *source,
-                               .peer = dial.address,
-                               .interface = dial.route.interface},
-                              dial.port);
+  if (!source || !reading_detail::may_be_a_filters(reading)) return;
+  reading.at_sender = reading_detail::outlook_of(reading, {.node = reading.from,
+                                                           .way = Way::out,
+                                                           .own = *source,
+                                                           .peer = dial.address,
+                                                           .interface = dial.route.interface});
   if (reading.target != nullptr) {
-    reading.at_target = outlook({.node = reading.target,
-                                 .own = dial.address,
-                                 .peer = *source,
-                                 .interface = dial.arrived_by},
-                                dial.port);
+    reading.at_target = reading_detail::outlook_of(reading, {.node = reading.target,
+                                                             .own = dial.address,
+                                                             .peer = *source,
+                                                             .interface = dial.arrived_by});
   }
   if (explains(reading, reading.at_sender, Spot::sender)) return decide(reading, Spot::sender);
   if (explains(reading, reading.at_target, Spot::target)) return decide(reading, Spot::target);
   const bool filtered = reading.kind == Kind::dropped || reading.kind == Kind::rejected;
   const bool both_pass =
       says(reading.at_sender, FilterSays::passes) && says(reading.at_target, FilterSays::passes);
-  if (filtered && reading.spot == Spot::unknown && both_pass) reading.spot = Spot::between;
+  const bool unseen = reading.spot == Spot::unknown && !reading.after_connect;
+  if (filtered && unseen && both_pass) reading.spot = Spot::between;
 }
 
 // For a dial whose outcome is not `ok`; with what the rules of both nodes say of it.
@@ -315,11 +338,15 @@ inline Reading reading_of(const NodeFacts& from, const NodeFacts* target, const 
     case Outcome::reset:
       reading.kind = Kind::rejected;
       reading.certainty = Certainty::likely;
+      reading.after_connect = !sender;
       break;
     case Outcome::wrong_answer:
     case Outcome::no_answer:
       reading.kind = Kind::wrong_service;
-      if (dial.outcome == Outcome::no_answer) reading.certainty = Certainty::likely;
+      if (dial.outcome == Outcome::no_answer) {
+        reading.certainty = Certainty::likely;
+        reading.after_connect = true;
+      }
       break;
     default:
       break;

@@ -55,6 +55,8 @@ FIREWALL = [
           rule="nft chain inet lab out, handle 3: tcp dport 29500"),
     Fault("port-answers-dropped", ("fault node0 iptables-drop-answers 29500",), "rendezvous-port-dropped",
           needs=("iptables",), rule="iptables chain filter OUTPUT, rule 1: -A OUTPUT -p tcp -m tcp --sport 29500 -j DROP"),
+    Fault("port-data-dropped", ("fault node0 iptables-drop-data 29500",), "rendezvous-port-dropped", job=None,
+          check=("--peers", "node0,node1", "--master", "node0:29500"), needs=("iptables",), rule="iptables chain filter INPUT, rule 1: -A INPUT -p tcp -m tcp"),
     Fault("port-answers-dropped-nft", ("fault node0 drop-answers 29500",), "rendezvous-port-dropped",
           rule="nft chain inet lab out, handle 3: tcp sport 29500"),
     Fault("port-dropped-between", ("fault node0 drop-between 29500",), "rendezvous-port-dropped"),

@@ -238,6 +238,38 @@ const std::vector<CheckCase> cases = {
        made.evidence.push_back(rule_row("drop", "node1, node2, node3"));
        return made;
      }()}},
+    {"connections open, and a rule of node0 drops their data",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::reset, [](Dial& d) { d.error = "recv: ECONNRESET"; });
+       rules_of_node0(w, FilterVerdict::drop);
+       World::change(w.node(0).firewall, [](Firewall& filter) {
+         filter.chains[0].rules[0].conditions.push_back(
+             {.field = FilterField::other, .values = {std::string(kTcpFlags), "psh/psh"}});
+       });
+     },
+     {[] {
+       Verdict made = verdict({"rendezvous-port-dropped",
+                               "connections from node1, node2, node3 to MASTER_PORT 29500 open, "
+                               "then their data is dropped by node0 itself (rule \"tcp dport 29500",
+                               {"node0"},
+                               "reset (recv: ECONNRESET) while our own listener was there"},
+                              {1, 2, 3}, {kInsert});
+       made.evidence.push_back(rule_row("drop", "node1, node2, node3"));
+       return made;
+     }()}},
+    {"connections open, then nothing, and no rule is to blame",
+     [](World& w) {
+       fail(w, {1, 2, 3}, Outcome::reset, [](Dial& d) { d.error = "recv: ECONNRESET"; });
+       rules_let_pass(w);
+     },
+     {verdict({"rendezvous-port-rejected",
+               "open, then nothing comes through: by a filter on node0 or on the way that lets the "
+               "handshake pass",
+               {"node0"},
+               "reset (recv: ECONNRESET) while our own listener was there",
+               likely},
+              {1, 2, 3},
+              {kAsk})}},
     {"it looks like a closed port, and a rule of node0 sends the resets",
      [](World& w) {
        fail(w, {1, 2, 3}, Outcome::refused);

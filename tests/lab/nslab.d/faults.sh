@@ -45,6 +45,8 @@ fault_drop_out() { rule "$1" out tcp dport "$2" counter drop; }
 # PORT: the answers of whoever listens at PORT vanish before they leave (nft, iptables)
 fault_drop_answers() { rule "$1" out tcp sport "$2" counter drop; }
 fault_iptables_drop_answers() { in_net "$1" iptables -A OUTPUT -p tcp --sport "$2" -j DROP; }
+# PORT: connections to PORT open, and their data vanishes
+fault_iptables_drop_data() { in_net "$1" iptables -A INPUT -p tcp ! --sport 22 --dport "$2" --tcp-flags PSH PSH -j DROP; }
 # ADDRESS [LINK]: a static neighbour entry with a MAC that nobody has
 fault_wrong_neighbour() { in_net "$1" ip neigh replace "$2" lladdr 02:00:00:00:00:99 nud permanent dev "${3:-eth1}"; }
 # PORT: incoming UDP to PORT vanishes

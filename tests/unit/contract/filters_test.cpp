@@ -65,6 +65,16 @@ TEST_CASE("a node that keeps the answers from passing does not let the connectio
   CHECK(says(node, out) == "stopped");
 }
 
+TEST_CASE("a rule on PSH lets the handshake pass and ends the data") {
+  const NodeFacts node = node_with("tcp dport 29500 tcp flags psh / psh drop # handle 4\n");
+  Passage passage = to_node(node);
+  CHECK(says(node, passage, 29500) == "passes");
+  passage.data = true;
+  REQUIRE(outlook(passage, 29500));
+  CHECK(outlook(passage, 29500)->says == FilterSays::stopped);
+  CHECK(outlook(passage, 29501)->says == FilterSays::passes);
+}
+
 TEST_CASE("a rule on the port that answers come from is named, and mended on their way") {
   NodeFacts node = healthy_node(1, 2);
   node.firewall =
