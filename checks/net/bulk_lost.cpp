@@ -19,7 +19,7 @@ bool loses_packets(const Path& path) {
 }
 
 bool full_size_passes(const Path& path) {
-  return path.mtu->largest && *path.mtu->largest >= path.mtu->link_mtu;
+  return path.mtu->largest.value_or(-1) >= path.mtu->link_mtu;
 }
 
 // Nothing of the bulk arrived, twice, while UDP in full size and small TCP did.

@@ -46,15 +46,19 @@ bool comes_through(const ClusterFacts& cluster, const Wrong& row) {
   return !tried;
 }
 
-std::vector<Wrong> wrong_entries(const Case& c) {
+bool is_wrong(const ClusterFacts& cluster, const Wrong& row) {
+  return !row.link->mac.empty() && !has_mac(*row.peer, row.entry->mac) &&
+         !comes_through(cluster, row);
+}
+
+std::vector<Wrong> wrong_entries(const ClusterFacts& cluster) {
   std::vector<Wrong> all;
-  for (const NodeFacts& node : c.cluster.nodes) {
+  for (const NodeFacts& node : cluster.nodes) {
     if (!node.neighbours.known()) continue;
     for (const Neighbour& entry : *node.neighbours) {
       if (entry.state != "permanent" || entry.mac.empty()) continue;
-      const auto row = owner_of(c.cluster, node, entry);
-      if (!row || row->link->mac.empty() || has_mac(*row->peer, entry.mac)) continue;
-      if (!comes_through(c.cluster, *row)) all.push_back(*row);
+      const auto row = owner_of(cluster, node, entry);
+      if (row && is_wrong(cluster, *row)) all.push_back(*row);
     }
   }
   return all;
@@ -94,7 +98,7 @@ void run(const Case& c, Judge& judge) {
   for (const NodeFacts& node : c.cluster.nodes) {
     judge.see(node, "net.neighbours", node.neighbours);
   }
-  for (const Wrong& row : wrong_entries(c)) report(row, judge);
+  for (const Wrong& row : wrong_entries(c.cluster)) report(row, judge);
 }
 
 constexpr std::string_view kCauses[] = {"net-peer-unreachable", "net-one-way-dropped",

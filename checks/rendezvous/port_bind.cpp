@@ -66,7 +66,7 @@ Fix another_port(const Case& c, const NodeFacts& node, std::uint16_t after) {
 }
 
 void report_taken(const Case& c, const NodeFacts& node, const std::string& error, Judge& judge) {
-  const std::uint16_t port = *master_of(c)->port;
+  const std::uint16_t port = master_of(c)->port.value_or(0);
   Finding finding = about(node, "rendezvous-port-taken",
                           fmt::format("MASTER_PORT {} on {} is taken, though nobody listens there: "
                                       "a process has bound it without listen()",
@@ -77,7 +77,7 @@ void report_taken(const Case& c, const NodeFacts& node, const std::string& error
 }
 
 void report_denied(const Case& c, const NodeFacts& node, const std::string& error, Judge& judge) {
-  const std::uint16_t port = *master_of(c)->port;
+  const std::uint16_t port = master_of(c)->port.value_or(0);
   const std::string user =
       node.identity.known() ? fmt::format("user {}", node.identity->user) : "this user";
   Finding finding = about(node, "rendezvous-port-privileged",

@@ -112,6 +112,16 @@ inline Fix look_for_other_filters(const std::string& node) {
               "them (Cilium, Calico, a security agent)"};
 }
 
+// A rule of address translation: no accept in a filter undoes it.
+inline Fix look_at_the_translation(const Reading& reading) {
+  return {
+      .node = reading.target->host,
+      .kind = Fix::Kind::manual,
+      .text = "look at " + reading.at_target->unsure +
+              ": it sends these connections elsewhere. Take it away (`iptables -t nat -S`, `nft "
+              "-a list ruleset`), or let it spare this port"};
+}
+
 // At the target of all these, for the address that they dialled. `with_itself`: the target dials
 // that address, too (rank 0 its own store), and a rule on the port alone stops it as well.
 inline std::vector<Fix> let_in(const Readings& readings, PortRange ports, bool with_itself) {
@@ -120,6 +130,7 @@ inline std::vector<Fix> let_in(const Readings& readings, PortRange ports, bool w
   if (std::ranges::all_of(readings, in_spite_of_rules)) {
     return {look_for_other_filters(first.target->host)};
   }
+  if (std::ranges::all_of(readings, may_be_redirected)) return {look_at_the_translation(first)};
   const auto passes = [](const Reading& row) { return says(row.at_target, FilterSays::passes); };
   if (std::ranges::all_of(readings, passes)) return {};  // it is not this node's filter
   const Address& own = first.dial->address;

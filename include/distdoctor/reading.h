@@ -231,6 +231,16 @@ inline const FilterResult* deciding_rules(const Reading& reading) {
   return &*at;
 }
 
+// The target may send the connection elsewhere: by a rule that is no filter's, and which nobody
+// follows from here.
+inline bool may_be_redirected(const Reading& reading) {
+  if (reading.spot != Spot::target || !says(reading.at_target, FilterSays::unknown)) return false;
+  const std::string& rule = reading.at_target->unsure;
+  return std::ranges::any_of(
+      std::array<std::string_view, 4>{"REDIRECT", "DNAT", "redirect", "dnat"},
+      [&](std::string_view word) { return rule.find(word) != std::string::npos; });
+}
+
 // It ends on a node, though the nftables and iptables rules of both let it and its answers pass.
 inline bool in_spite_of_rules(const Reading& reading) {
   return (reading.spot == Spot::sender || reading.spot == Spot::target) &&
@@ -304,6 +314,7 @@ inline void ask_the_rules(Reading& reading) {
       says(reading.at_sender, FilterSays::passes) && says(reading.at_target, FilterSays::passes);
   const bool unseen = reading.spot == Spot::unknown && !reading.after_connect;
   if (filtered && unseen && both_pass) reading.spot = Spot::between;
+  if (may_be_redirected(reading)) reading.certainty = Certainty::likely;
 }
 
 // For a dial whose outcome is not `ok`; with what the rules of both nodes say of it.
@@ -359,6 +370,9 @@ inline Reading reading_of(const NodeFacts& from, const NodeFacts* target, const 
 inline std::string rule_text(const Reading& reading) {
   const FilterResult* rules = deciding_rules(reading);
   if (rules != nullptr) return " (" + text_of(rules->stops.front()) + ")";
+  if (may_be_redirected(reading)) {
+    return ", by " + reading.at_target->unsure + " perhaps, which sends them elsewhere";
+  }
   if (!in_spite_of_rules(reading)) return "";
   return ", though its nftables and iptables rules let them pass (an eBPF program: tc, XDP, "
          "Cilium, Calico)";

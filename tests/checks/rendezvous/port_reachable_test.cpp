@@ -257,6 +257,33 @@ const std::vector<CheckCase> cases = {
        made.evidence.push_back(rule_row("drop", "node1, node2, node3"));
        return made;
      }()}},
+    {"a reset, where a rule of node0 sends the port elsewhere: no filter is opened for that",
+     [](World& w) {
+       rules_let_pass(w);
+       fail(w, {1, 2, 3}, Outcome::refused, [](Dial& d) {
+         d.ours = true;
+         arrived(d);
+       });
+       w.node(0).firewall =
+           Firewall{.chains = {{.family = "ip",
+                                .table = "nat",
+                                .name = "prerouting",
+                                .hook = "prerouting",
+                                .rules = {{.conditions = {{.field = FilterField::destination_port,
+                                                           .values = {"29500"}}},
+                                           .verdict = FilterVerdict::other,
+                                           .number = 4,
+                                           .text = "tcp dport 29500 redirect to :1"}}}}};
+     },
+     {verdict(
+         {"rendezvous-port-rejected",
+          "rejected by node0 itself, by rule \"tcp dport 29500 redirect to :1\" of chain ip nat "
+          "prerouting perhaps, which sends them elsewhere",
+          {"node0"},
+          "refused while our own listener was there; the first packet arrived there",
+          likely},
+         {1, 2, 3},
+         {"node0: (manual)"})}},
     {"connections open, then nothing, and no rule is to blame",
      [](World& w) {
        fail(w, {1, 2, 3}, Outcome::reset, [](Dial& d) { d.error = "recv: ECONNRESET"; });
