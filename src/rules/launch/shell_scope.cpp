@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLongest = 65'536;  // of one expanded text
 constexpr std::size_t kMostFields = 4'096;
-constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kBlanks = " \t\n";
 
 bool is_mark(char c) {
   return c == kTaskMark || c == kOuterMark || c == kEndMark;
