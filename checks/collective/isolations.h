@@ -129,7 +129,7 @@ inline std::string devices_text(const Experiment& run) {
 inline std::string gloo_command(const Case& c) {
   std::vector<std::string> hosts;
   for (const NodeFacts& node : c.cluster.nodes) hosts.push_back(node.host);
-  const std::string command = "distdoctor bisect -v --backend gloo";
+  std::string command = "distdoctor bisect -v --backend gloo";
   if (hosts.size() < 2) return command;
   return command + " --peers " + shell_quote(fmt::format("{}", fmt::join(hosts, ",")));
 }

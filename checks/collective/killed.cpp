@@ -20,13 +20,15 @@ using namespace collective;  // NOLINT(google-build-using-namespace): the words 
 struct Kill {
   const Experiment* run;
   const RankRun* rank;
+  std::string_view signal;
 };
 
 std::vector<Kill> kills_on(const Case& c, const std::string& host) {
   std::vector<Kill> kills;
   for (const Experiment& run : c.cluster.experiments) {
     for (const RankRun& rank : run.ranks) {
-      if (rank.place.node == host && killed_from_outside(rank)) kills.push_back({&run, &rank});
+      if (rank.place.node != host) continue;
+      if (const auto signal = killed_from_outside(rank)) kills.push_back({&run, &rank, *signal});
     }
   }
   return kills;
@@ -74,8 +76,7 @@ void add_evidence(const NodeFacts& node, const std::vector<Kill>& kills, Finding
         {.node = node.host,
          .fact = fmt::format("rank {} of run {} ({})", kill.rank->rank, kill.run->number,
                              kill.run->what),
-         .observed = fmt::format("killed by {} after {}", *killed_from_outside(*kill.rank),
-                                 slug(kill.rank->reached)),
+         .observed = fmt::format("killed by {} after {}", kill.signal, slug(kill.rank->reached)),
          .expected = "ends by itself",
          .command = kLook});
   }
@@ -107,7 +108,7 @@ void report(const Case& c, const NodeFacts& node, const std::vector<Kill>& kills
       .subjects = {.nodes = {node.host}},
       .summary = fmt::format(
           "rank {} on {} was killed by {} in run {}{}: {}, and no evidence about the network",
-          first.rank->rank, node.host, *killed_from_outside(*first.rank), first.run->number,
+          first.rank->rank, node.host, first.signal, first.run->number,
           kills.size() > 1 ? fmt::format(" and {} more", kills.size() - 1) : "",
           by_kernel ? "the kernel did it for want of memory" : "somebody else ended that process")};
   add_evidence(node, kills, finding);
