@@ -34,8 +34,9 @@ std::vector<Card> cards_of(const RdmaNode& one) {
     if (device == nullptr || device->pci.empty()) continue;
     const auto& all = one.node->pci->devices;
     const auto pci = std::ranges::find(all, device->pci, &PciDevice::address);
-    if (pci == all.end() || !pci->relaxed_ordering) continue;
-    cards.push_back({one.node, device, &*pci, *pci->relaxed_ordering});
+    if (pci == all.end()) continue;
+    const auto on = pci->relaxed_ordering;
+    if (on) cards.push_back({one.node, device, &*pci, *on});
   }
   return cards;
 }

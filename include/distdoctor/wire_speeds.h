@@ -1,6 +1,7 @@
 // What was measured of plain TCP between nodes (Path::wire), as figures to judge by; look-ups only.
 #pragma once
 
+#include <distdoctor/bonds.h>
 #include <distdoctor/facts.h>
 #include <distdoctor/views.h>
 
@@ -43,12 +44,15 @@ inline const Link* receiving_link(const MeasuredWire& row) {
   return at ? at->link : nullptr;
 }
 
-// GB/s that both ends say of themselves, that is the slower one; none where one does not say.
+// GB/s that both ends say of themselves, that is the slower one; none where one does not say. Of a
+// bond one member's: all streams between two hosts may be put on it.
 inline std::optional<double> claimed_gb_per_s(const MeasuredWire& row) {
   const Link* out = sending_link(row);
   const Link* in = receiving_link(row);
-  if (out == nullptr || in == nullptr || !out->speed_mbps || !in->speed_mbps) return std::nullopt;
-  return std::min(*out->speed_mbps, *in->speed_mbps) / 8000.0;
+  const auto sent = out == nullptr ? std::nullopt : one_stream_mbps(*out);
+  const auto taken = in == nullptr ? std::nullopt : one_stream_mbps(*in);
+  if (!sent || !taken) return std::nullopt;
+  return std::min(*sent, *taken) / 8000.0;
 }
 
 // Whether the data of the run went over TCP, as far as its ranks' own logs tell.

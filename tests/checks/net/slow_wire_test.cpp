@@ -73,6 +73,21 @@ std::vector<std::string> both(std::vector<std::string> a, const std::vector<std:
 const std::vector<CheckCase> cases = {
     {"healthy, nothing measured", [](World&) {}},
     {"healthy wires", fast_wires},
+    {"healthy: a bond that puts all streams on one of its members",
+     [](World& w) {
+       two_nodes(w, confirmed(1.15, 1.15), confirmed(1.15, 1.15));
+       links_of(w, 10'000);
+       for (const std::size_t i : {0U, 1U}) {
+         w.change_link(i, "eth1", [](Link& link) {
+           link.speed_mbps = 20'000;
+           link.bond =
+               Bond{.mode = "802.3ad",
+                    .hash_policy = "layer2",
+                    .aggregator = 1,
+                    .members = {{"eth2", true, 10'000, 0, 1}, {"eth3", true, 10'000, 0, 1}}};
+         });
+       }
+     }},
     {"a node that sends slowly",
      [](World& w) {
        fast_wires(w);
