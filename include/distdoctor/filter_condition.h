@@ -187,6 +187,16 @@ inline std::optional<bool> flags_fit_data(std::string_view text) {
   return true;
 }
 
+inline Holds any_flags(const Values& values, const Packet& packet) {
+  return any_of(values, [&](std::string_view flags) {
+    return packet.data ? flags_fit_data(flags) : flags_fit(flags, packet.answer);
+  });
+}
+
+inline std::string_view state_of(const Packet& packet) {
+  return packet.answer || packet.data ? "established" : "new";
+}
+
 // --- the condition ---
 
 inline Holds of_named(const Values& all, const Packet& packet, bool mark_known) {
@@ -201,10 +211,7 @@ inline Holds of_named(const Values& all, const Packet& packet, bool mark_known) 
   }
   if (all.front() == kPacketType) return any_word(values, {"host", "unicast"});
   if (all.front() == kTcpFlags) {
-    if (packet.udp) return Holds::no;
-    return any_of(values, [&](std::string_view flags) {
-      return packet.data ? flags_fit_data(flags) : flags_fit(flags, packet.answer);
-    });
+    return packet.udp ? Holds::no : any_flags(values, packet);
   }
   if (all.front() == kMark && mark_known) return any_of(values, zero_is_meant);
   return Holds::maybe;
@@ -231,7 +238,7 @@ inline Holds unnegated(const FilterCondition& condition, const Packet& packet, b
     case FilterField::out_interface:
       return packet.way == Way::out ? any_interface(values, packet.interface) : Holds::no;
     case FilterField::state:
-      return any_word(values, {packet.answer || packet.data ? "established" : "new"});
+      return any_word(values, {state_of(packet)});
     case FilterField::family:
       return any_word(values, {packet.destination.v6 ? "ip6" : "ip"});
     case FilterField::other:

@@ -114,10 +114,11 @@ inline Fix look_for_other_filters(const std::string& node) {
 
 // A rule of address translation: no accept in a filter undoes it.
 inline Fix look_at_the_translation(const Reading& reading) {
+  const std::string rule = reading.at_target ? reading.at_target->unsure : "";
   return {
       .node = reading.target->host,
       .kind = Fix::Kind::manual,
-      .text = "look at " + reading.at_target->unsure +
+      .text = "look at " + rule +
               ": it sends these connections elsewhere. Take it away (`iptables -t nat -S`, `nft "
               "-a list ruleset`), or let it spare this port"};
 }

@@ -235,7 +235,7 @@ inline const FilterResult* deciding_rules(const Reading& reading) {
 // follows from here.
 inline bool may_be_redirected(const Reading& reading) {
   if (reading.spot != Spot::target || !says(reading.at_target, FilterSays::unknown)) return false;
-  const std::string& rule = reading.at_target->unsure;
+  const std::string rule = reading.at_target ? reading.at_target->unsure : "";
   return std::ranges::any_of(
       std::array<std::string_view, 4>{"REDIRECT", "DNAT", "redirect", "dnat"},
       [&](std::string_view word) { return rule.find(word) != std::string::npos; });
@@ -261,7 +261,7 @@ inline bool explains(const Reading& reading, const std::optional<FilterResult>& 
 
 inline void decide(Reading& reading, Spot spot) {
   const auto& rules = spot == Spot::sender ? reading.at_sender : reading.at_target;
-  const bool drops = rules->stops.front().verdict == FilterVerdict::drop;
+  const bool drops = rules && rules->stops.front().verdict == FilterVerdict::drop;
   if (reading.after_connect && drops) {
     reading.kind = Kind::dropped;
   } else if (reading.kind != Kind::dropped) {
@@ -371,7 +371,8 @@ inline std::string rule_text(const Reading& reading) {
   const FilterResult* rules = deciding_rules(reading);
   if (rules != nullptr) return " (" + text_of(rules->stops.front()) + ")";
   if (may_be_redirected(reading)) {
-    return ", by " + reading.at_target->unsure + " perhaps, which sends them elsewhere";
+    const std::string rule = reading.at_target ? reading.at_target->unsure : "";
+    return ", by " + rule + " perhaps, which sends them elsewhere";
   }
   if (!in_spite_of_rules(reading)) return "";
   return ", though its nftables and iptables rules let them pass (an eBPF program: tc, XDP, "
