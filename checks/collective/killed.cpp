@@ -55,22 +55,38 @@ Severity severity_of(const Case& c, const std::vector<Kill>& kills) {
   return never ? Severity::blocker : Severity::degraded;
 }
 
-// "Out of memory: Killed process 4711 (gloo_allreduce) total-vm:..." (mm/oom_kill.c).
-std::vector<std::string> kernels_words(const NodeFacts& node) {
+// How long before the log was read the runs can have begun.
+double since_the_runs(const Case& c) {
+  double seconds = 60;  // what lies between them
+  for (const Experiment& run : c.cluster.experiments) seconds += run.seconds;
+  return seconds;
+}
+
+// "Out of memory: Killed process 4711 (gloo_allreduce) total-vm:..." (mm/oom_kill.c): of a rank of
+// these runs, not of what had such a name before.
+std::vector<std::string> kernels_words(const Case& c,
+                                       const NodeFacts& node,
+                                       const std::vector<Kill>& kills) {
   std::vector<std::string> lines;
-  if (!node.kernel_log.known()) return lines;
+  const bool killed = std::ranges::any_of(
+      kills, [](const Kill& kill) { return kill.signal.find("SIGKILL") != std::string::npos; });
+  if (!node.kernel_log.known() || !killed) return lines;
+  const double first = node.kernel_log->now_s - since_the_runs(c);
   for (const KernelLine& line : node.kernel_log->lines) {
     const bool ours = line.text.find("Killed process ") != std::string::npos &&
-                      (line.text.find("(gloo_allreduce") != std::string::npos ||
-                       line.text.find("(vendor") != std::string::npos);
-    if (ours) lines.push_back(line.text);
+                      (line.text.find("(gloo_allreduce)") != std::string::npos ||
+                       line.text.find("(vendor)") != std::string::npos);
+    if (ours && line.uptime_s >= first) lines.push_back(line.text);
   }
   return lines;
 }
 
 constexpr const char* kLook = "dmesg -T | grep -iE 'out of memory|killed process'";
 
-void add_evidence(const NodeFacts& node, const std::vector<Kill>& kills, Finding& finding) {
+void add_evidence(const NodeFacts& node,
+                  const std::vector<Kill>& kills,
+                  const std::vector<std::string>& words,
+                  Finding& finding) {
   for (const Kill& kill : kills) {
     finding.evidence.push_back(
         {.node = node.host,
@@ -80,7 +96,7 @@ void add_evidence(const NodeFacts& node, const std::vector<Kill>& kills, Finding
          .expected = "ends by itself",
          .command = kLook});
   }
-  for (const std::string& line : kernels_words(node)) {
+  for (const std::string& line : words) {
     finding.evidence.push_back({.node = node.host,
                                 .fact = "kernel log",
                                 .observed = line,
@@ -99,7 +115,8 @@ Fix fix_of(const NodeFacts& node, bool by_kernel) {
 
 void report(const Case& c, const NodeFacts& node, const std::vector<Kill>& kills, Judge& judge) {
   const Kill& first = kills.front();
-  const bool by_kernel = !kernels_words(node).empty();
+  const auto words = kernels_words(c, node, kills);
+  const bool by_kernel = !words.empty();
   Finding finding{
       .code = "collective-rank-killed",
       .severity = severity_of(c, kills),
@@ -111,7 +128,7 @@ void report(const Case& c, const NodeFacts& node, const std::vector<Kill>& kills
           first.rank->rank, node.host, first.signal, first.run->number,
           kills.size() > 1 ? fmt::format(" and {} more", kills.size() - 1) : "",
           by_kernel ? "the kernel did it for want of memory" : "somebody else ended that process")};
-  add_evidence(node, kills, finding);
+  add_evidence(node, kills, words, finding);
   finding.fix = {fix_of(node, by_kernel)};
   judge.report(std::move(finding));
 }

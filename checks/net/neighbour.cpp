@@ -37,9 +37,10 @@ bool comes_through(const ClusterFacts& cluster, const Wrong& row) {
     if (pair.from != row.node->host) continue;
     for (const Dial& dial : pair.dials) {
       if (dial.address != row.entry->address) continue;
-      if (dial.outcome != Outcome::timed_out && dial.outcome != Outcome::host_unreachable) {
-        return true;
-      }
+      const bool arrived = dial.syn_arrived.known() && *dial.syn_arrived;
+      const bool silent =
+          dial.outcome == Outcome::timed_out || dial.outcome == Outcome::host_unreachable;
+      if (arrived || !silent) return true;
       tried = true;
     }
   }

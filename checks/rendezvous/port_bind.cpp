@@ -10,6 +10,10 @@
 namespace distdoctor::checks {
 namespace {
 
+// man 7 ip: where net.ipv4.ip_unprivileged_port_start begins by default. Above it something else
+// refuses (SELinux), which is not ours to explain.
+constexpr std::uint16_t kUnprivileged = 1024;
+
 // What came of our bind(2) on the master's node; empty: it went well, or none was made.
 std::string bind_error(const ClusterFacts& cluster, const std::string& node) {
   const auto row = std::ranges::find_if(cluster.untried, [&](const Untried& untried) {
@@ -34,6 +38,14 @@ bool all_refused(const ClusterFacts& cluster) {
     }
   }
   return tried;
+}
+
+bool somebody_gets_through(const ClusterFacts& cluster) {
+  return std::ranges::any_of(cluster.nodes, [&](const NodeFacts& node) {
+    return std::ranges::any_of(dials_to_master(cluster, node), [](const Decisive& dialled) {
+      return dialled.dial->outcome == Outcome::ok;
+    });
+  });
 }
 
 Finding about(const NodeFacts& node, std::string code, std::string summary) {
@@ -96,12 +108,15 @@ void run(const Case& c, Judge& judge) {
   const NodeFacts* node = master == nullptr ? nullptr : find_node(c.cluster, master->node);
   if (node == nullptr || !master->port) return;
   const std::string error = bind_error(c.cluster, node->host);
-  if (error.ends_with("Permission denied")) return report_denied(c, *node, error, judge);
+  const bool denied = error.ends_with("Permission denied");
+  if (denied && *master->port < kUnprivileged) return report_denied(c, *node, error, judge);
   const bool in_use = error.ends_with("Address already in use");
   if (in_use && !somebody_is_seen(*node, *master->port) && all_refused(c.cluster)) {
     return report_taken(c, *node, error, judge);
   }
-  if (!error.empty() && !in_use) judge.miss({node->host, "MASTER_PORT", {Why::failed, error}});
+  const bool told = in_use && (somebody_gets_through(c.cluster) ||
+                               (node->sockets.known() && somebody_is_seen(*node, *master->port)));
+  if (!error.empty() && !told) judge.miss({node->host, "MASTER_PORT", {Why::failed, error}});
 }
 
 constexpr std::string_view kCauses[] = {"rendezvous-not-up"};

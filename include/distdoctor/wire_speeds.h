@@ -97,7 +97,8 @@ inline std::optional<double> steady_wire(const Path& path, RunBackend backend) {
   return least >= kSame * most ? std::optional(least) : std::nullopt;
 }
 
-// The narrower of what a node sends and what it receives, each by the better of its paths.
+// The narrower of what a node sends and what it receives, each by the better of its paths. Only of
+// two nodes both ways are measured alone and beside each other; of more nothing is said.
 struct NodeWire {
   double gb_per_s = 0;
   MeasuredWire wire = {};
@@ -105,6 +106,7 @@ struct NodeWire {
 inline std::optional<NodeWire> node_wire(const ClusterFacts& cluster,
                                          std::string_view host,
                                          RunBackend backend) {
+  if (cluster.nodes.size() != 2) return std::nullopt;
   std::optional<NodeWire> out;
   std::optional<NodeWire> in;
   for (const MeasuredWire& row : measured_wires(cluster)) {

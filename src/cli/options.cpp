@@ -123,7 +123,8 @@ constexpr const char* kFooter =
     "distdoctor reads. Beyond that it runs the site's own checks (/etc/distdoctor/checks.d), "
     "binds\n"
     "test listeners, sends bounded test traffic between the named peers, runs tiny all-reduces in\n"
-    "processes of its own and fills the wires below them for seconds where `bisect` asks for it,\n"
+    "processes of its own and fills the wires below them for seconds where `bisect` or\n"
+    "--collective asks for it,\n"
     "and nothing else; it removes all that it made, also when it is killed.\n"
     "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 could not tell, 70 our own bug.";
 
@@ -157,7 +158,7 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
       ->expected(0, 1)
       ->needs(capture);
   facts->add_option("--save", options.output, "Write them there")->type_name("FILE");
-  facts->add_option("-o,--output", raw.facts_format, "json, which they are; or, as before, a FILE")
+  facts->add_option("-o,--output", raw.facts_format, "json, which they are; or a FILE")
       ->type_name("json|FILE");
   CLI::App* env =
       app.add_subcommand("env", "Print exports that make the choice of interfaces right");
@@ -319,7 +320,7 @@ Result<void> take_job(const Raw& raw, Options& options) {
   return {};
 }
 
-// -o is the format everywhere; what is none was a file before `facts` had --save.
+// -o is the format everywhere; of `facts`, which are JSON, it may be a file, too.
 Result<void> take_facts(const Raw& raw, Options& options) {
   options.anonymous = raw.anonymous;
   const std::string& said = raw.facts_format;

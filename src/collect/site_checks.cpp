@@ -196,10 +196,11 @@ std::string ending(int exit_code) {
   return ending;
 }
 
-// Its exit status counts, and its first line as it stands.
+// A blocker's exit status counts, and its first line as it stands. With 1 an interpreter ends, too,
+// when the check itself fails.
 SiteCheck from_broken_json(const machine::ChildOutput& output, const std::string& why) {
-  SiteCheck check{.result =
-                      output.exit_code == 0 ? SiteResult::unknown : by_exit_code(output.exit_code)};
+  const auto by_status = by_exit_code(output.exit_code);
+  SiteCheck check{.result = by_status == SiteResult::blocker ? by_status : SiteResult::unknown};
   check.error = one_line("its JSON: " + why);
   if (check.result != SiteResult::unknown) check.says = one_line(first_line(output.out));
   return check;

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -32,12 +33,16 @@ void Drains::take(Fd connection, Deadline until) {
   if (drains_.size() >= kMost) return;
   Drain& mine = drains_.emplace_back();
   mine.fd = std::move(connection);
-  mine.thread = std::jthread([&mine, until] {
-    drain(mine.fd, until);
-    // Who still sends learns that nobody takes it.
-    ::shutdown(mine.fd.get(), SHUT_RDWR);
-    mine.over = true;
-  });
+  try {
+    mine.thread = std::jthread([&mine, until] {
+      drain(mine.fd, until);
+      // Who still sends learns that nobody takes it.
+      ::shutdown(mine.fd.get(), SHUT_RDWR);
+      mine.over = true;
+    });
+  } catch (const std::system_error&) {  // no more threads here; closed, it tells the sender
+    drains_.pop_back();
+  }
 }
 
 void Drains::end() {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -49,8 +50,12 @@ class Pouring {
   }
 
   explicit Pouring(std::vector<Stream> streams) : streams_(std::move(streams)) {
-    for (const Stream& stream : streams_) {
-      threads_.emplace_back([this, &stream] { send(stream.fd()); });
+    try {
+      for (const Stream& stream : streams_) {
+        threads_.emplace_back([this, &stream] { send(stream.fd()); });
+      }
+    } catch (const std::system_error&) {  // no more threads here
+      broken_ = true;
     }
   }
   // With a reset: what is still queued here would disturb whoever measures next.

@@ -79,6 +79,24 @@ TEST_CASE("collective/killed") {
                                                "kind") +
                                        kLook},
                       .fixes = {"node1: (manual)"}}}},
+       {.name = "what the kernel killed yesterday, and names like ours, say nothing",
+        .change =
+            [](World& world) {
+              killed(world, 0, "SIGKILL");
+              sound(world, 1);
+              world.cluster.nodes[1].kernel_log = KernelLog{
+                  .lines = {{.uptime_s = 100, .text = "Killed process 9 (gloo_allreduce) total"},
+                            {.uptime_s = 90'000, .text = "Killed process 8 (vendor-agent) total"}},
+                  .now_s = 90'001};
+            },
+        .findings = {{.code = "collective-rank-killed",
+                      .severity = Severity::notice,
+                      .certainty = Certainty::proved,
+                      .symptom = Symptom::crash,
+                      .says = "somebody else ended that process",
+                      .blamed = {"node1"},
+                      .evidence = {row(0, "SIGKILL")},
+                      .fixes = {"node1: (manual)"}}}},
        {.name = "a library's own abort is no kill",
         .change = [](World& world) { killed(world, 0, "SIGABRT"); }}});
 }

@@ -15,7 +15,9 @@ void enter(World& w, const std::string& mac, const std::string& state = "permane
 }
 void dials_end(World& w, Outcome outcome) {
   for (Dial& dial : w.pair(1, 0).dials) {
-    if (dial.address == addr(fast(0))) dial.outcome = outcome;
+    if (dial.address != addr(fast(0))) continue;
+    dial.outcome = outcome;
+    dial.syn_arrived = false;
   }
 }
 const std::string kNobodys = "02:00:00:00:00:99";
@@ -60,6 +62,12 @@ const std::vector<CheckCase> cases = {
        dials_end(w, Outcome::timed_out);
      }},
     {"near miss: a router's MAC, which hands on", [](World& w) { enter(w, kNobodys); }},
+    {"near miss: a router's MAC, and the peer drops what arrives",
+     [](World& w) {
+       enter(w, kNobodys);
+       dials_end(w, Outcome::timed_out);
+       for (Dial& dial : w.pair(1, 0).dials) dial.syn_arrived = true;
+     }},
     {"near miss: learnt, and soon asked for again",
      [](World& w) {
        enter(w, kNobodys, "stale");

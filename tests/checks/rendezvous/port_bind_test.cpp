@@ -84,7 +84,21 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        fails_to_bind(w, kInUse);
        all_dials(w, Outcome::timed_out);
-     }},
+     },
+     {},
+     {"node0 MASTER_PORT"}},
+    {"near miss: sockets that nobody saw",
+     [](World& w) {
+       fails_to_bind(w, kInUse);
+       all_dials(w, Outcome::refused);
+       w.node(0).sockets = Unknown{.kind = Why::denied};
+     },
+     {},
+     {"node0 MASTER_PORT"}},
+    {"near miss: no privileged port is refused for another reason",
+     [](World& w) { fails_to_bind(w, kDenied); },
+     {},
+     {"node0 MASTER_PORT"}},
     {"near miss: traffic was not sent for another reason",
      [](World& w) { fails_to_bind(w, "a process on node0 uses it"); }},
     {"near miss: all nodes are started for themselves",

@@ -58,6 +58,8 @@ const std::vector<Row> kScripts = {
     {"broken JSON, and an exit status that says enough",
      R"(echo '{"severity": "blocker", "te'; exit 2)",
      R"(blocker: {"severity": "blocker", "te (its JSON: this is no JSON text))"},
+    {"broken JSON, and the exit status of an interpreter's own trouble",
+     R"(echo '{"severity": "ok", "te'; exit 1)", "unknown (its JSON: this is no JSON text)"},
     {"JSON with another severity", R"(echo '{"severity": "warn", "text": "x"}')",
      "unknown (its JSON: 'warn' is none of the known names (ok ... unknown))"},
     {"its own session, and nothing to read",
