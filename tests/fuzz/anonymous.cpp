@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                            "/proc/7/environ", "/proc/7/maps", "/proc/self/mountinfo"}) {
     captured.files[path].text = text;
   }
-  captured.files["/home/x/" + text].link = text;
+  captured.files[std::string("/home/") + "x/" + text].link = text;
   captured.kernel_log = text;
   captured.children["nft -a list ruleset"].out = text;
   captured.children["/etc/distdoctor/checks.d/one"].out = text;

@@ -28,6 +28,7 @@ Address addr(std::string_view text) {
   return Address::parse(text).value();
 }
 
+const std::string kHomes = "/home/";
 constexpr std::string_view kUuid = "9f2c1a77-5b6c-4a0e-9d7e-0123456789ab";
 
 std::string lower_case(std::string_view text) {
@@ -43,16 +44,16 @@ void add_files(Files& files) {
       "127.0.0.1 localhost\n10.20.30.41 gpu08.hpc.example.org gpu08 # Zoe's\n";
   files["/etc/resolv.conf"].text = "search hpc.example.org\nnameserver 10.20.0.53\n";
   files["/etc/passwd"].text = "root:x:0:0::/root:/bin/sh\nmaria:x:2001:9:Maria M.:/home/maria:/x\n";
-  files["/home/maria/.nccl.conf"].text = "NCCL_SOCKET_IFNAME=eth0\n";
+  files[kHomes + "maria/.nccl.conf"].text = "NCCL_SOCKET_IFNAME=eth0\n";
   files["/proc/sys/kernel/random/boot_id"].text = std::string(kUuid) + "\n";
   files["/proc/driver/nvidia/gpus/0000:18:00.0/information"].text =
       "GPU UUID: \t GPU-" + std::string(kUuid) + "\n";
   files["/sys/class/infiniband/mlx5_0/node_guid"].text = "b8ce:f603:0012:3456\n";
   files["/sys/class/infiniband/mlx5_0/ports/1/gids/3"].text =
       "0000:0000:0000:0000:0000:ffff:0a14:1e28\n";
-  files["/home/pavel/venv/lib/python3.11/site-packages/zeppelin-1.0.dist-info/RECORD"];
-  files["/home/pavel/venv/lib/libzzz.so"].link = "libzzz.so.1";
-  files["/home/pavel/venv/lib/libzzz.so.1"].text = "ELF";
+  files[kHomes + "pavel/venv/lib/python3.11/site-packages/zeppelin-1.0.dist-info/RECORD"];
+  files[kHomes + "pavel/venv/lib/libzzz.so"].link = "libzzz.so.1";
+  files[kHomes + "pavel/venv/lib/libzzz.so.1"].text = "ELF";
   files["/proc/8/fd/3"].link = "/var/lib/zeppelin.db";
   files["/proc/self/mountinfo"].text =
       "36 35 98:0 / /scratch/zeppelin rw - nfs4 fs01.hpc.example.org:/zeppelin rw,addr=10.20.9.9\n";
@@ -76,10 +77,10 @@ void add_processes(Files& files) {
     for (const auto& word : all) files[path].text += word + '\0';
   };
   words("/proc/7/cmdline",
-        {"/home/pavel/venv/bin/python3", "-m", "torch.distributed.run", "--nnodes=2",
+        {kHomes + "pavel/venv/bin/python3", "-m", "torch.distributed.run", "--nnodes=2",
          "--rdzv-endpoint", "gpu08:29400", "/scratch/zeppelin/train.py", "--project", "zeppelin"});
   words("/proc/9/cmdline", {"sh", "-c", "/usr/bin/cc -I/srv/zeppelin/x -o olga.o; cd zeppelin"});
-  words("/proc/8/cmdline", {"ssh", "olga@bastion3", "-I/home/pavel/include", "gpu[10-11]"});
+  words("/proc/8/cmdline", {"ssh", "olga@bastion3", "-I" + kHomes + "pavel/include", "gpu[10-11]"});
 }
 
 machine::CapturedMachine site() {
