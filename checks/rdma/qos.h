@@ -86,9 +86,19 @@ inline std::optional<int> priority_of_dscp(const QosPort& port, int dscp) {
   return other == rows.end() ? std::optional(row->priority) : std::nullopt;
 }
 
+// A login does not show what the job's own script exports: there only what was said counts.
+inline bool knows_setting(const QosPort& port, const char* name) {
+  return is_the_jobs_context(port.one->node->context) ||
+         find_setting(*port.one->prediction, name) != nullptr;
+}
+
 // Of the job's data at this port; none: unknown.
 inline std::optional<int> priority_of(const QosPort& port) {
   const auto trust = trust_of(port);
+  const bool forced = trust == "dscp" && port.port->traffic_class;
+  if (!forced && !knows_setting(port, trust == "dscp" ? "NCCL_IB_TC" : "NCCL_IB_SL")) {
+    return std::nullopt;
+  }
   if (trust == "dscp") return priority_of_dscp(port, dscp_of(traffic_class_of(port)));
   // How other drivers and cards come from a service level to a priority is not known to us.
   if (trust != "pcp" || port.device->driver != "mlx5_core") return std::nullopt;

@@ -68,6 +68,11 @@ const std::vector<CheckCase> cases = {
        unset(w);
        change_all_qos(w, [](LinkQos& qos) { qos.pause = 0; });
      }},
+    {"healthy: a login, which does not show what the job's script exports",
+     [](World& w) {
+       unset(w);
+       for (std::size_t i = 0; i < 4; ++i) w.node(i).context = Context::ssh;
+     }},
     {"healthy: nothing is told of flow control",
      [](World& w) {
        unset(w);
