@@ -196,12 +196,7 @@ void add_rules(const AllFiltering& all, Finding& finding) {
 
 void run(const Case& c, Judge& judge) {
   note_untested(c.cluster, judge);
-  for (const PairFacts& pair : c.cluster.pairs) {
-    const NodeFacts* from = find_node(c.cluster, pair.from);
-    for (const Path& path : pair.paths) {
-      if (from != nullptr) judge.see(*from, "path.mtu", path.mtu);
-    }
-  }
+  see_paths(c, "path.mtu", &Path::mtu, judge);
   note_unfinished(c.cluster, judge);
   auto paths = bad_paths(c.cluster, crawls);
   std::erase_if(paths, [](const BadPath& row) {

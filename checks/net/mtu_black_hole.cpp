@@ -76,12 +76,7 @@ std::vector<Fix> fixes_for(const std::vector<BadPath>& paths,
 
 void run(const Case& c, Judge& judge) {
   note_untested(c.cluster, judge);
-  for (const PairFacts& pair : c.cluster.pairs) {
-    const NodeFacts* from = find_node(c.cluster, pair.from);
-    for (const Path& path : pair.paths) {
-      if (from != nullptr) judge.see(*from, "path.mtu", path.mtu);
-    }
-  }
+  see_paths(c, "path.mtu", &Path::mtu, judge);
   const auto paths = bad_paths(c.cluster, swallows);
   if (paths.empty()) return;
   const auto safe = safe_size(paths);

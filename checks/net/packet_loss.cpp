@@ -52,12 +52,7 @@ std::vector<Fix> fixes_for(const std::vector<BadPath>& paths,
 
 void run(const Case& c, Judge& judge) {
   note_untested(c.cluster, judge);
-  for (const PairFacts& pair : c.cluster.pairs) {
-    const NodeFacts* from = find_node(c.cluster, pair.from);
-    for (const Path& path : pair.paths) {
-      if (from != nullptr) judge.see(*from, "path.loss", path.loss);
-    }
-  }
+  see_paths(c, "path.loss", &Path::loss, judge);
   const auto paths = bad_paths(c.cluster, [&](const Path& path) {
     return path.loss.known() && loss_of(*path.loss) > c.expect.max_loss.value;
   });

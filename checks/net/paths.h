@@ -22,6 +22,17 @@ struct BadPath {
   const Path* path;
 };
 
+// A gap for each path of which nobody knows this.
+template <class T>
+void see_paths(const Case& c, std::string_view fact, Observed<T> Path::* what, Judge& judge) {
+  for (const PairFacts& pair : c.cluster.pairs) {
+    const NodeFacts* from = find_node(c.cluster, pair.from);
+    for (const Path& path : pair.paths) {
+      if (from != nullptr) judge.see(*from, fact, path.*what);
+    }
+  }
+}
+
 template <class Bad>
 std::vector<BadPath> bad_paths(const ClusterFacts& cluster, Bad bad) {
   std::vector<BadPath> all;

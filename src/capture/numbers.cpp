@@ -3,6 +3,7 @@
 #include <distdoctor/address.h>
 
 #include "base/text.h"
+#include "capture/characters.h"
 
 #include <algorithm>
 #include <array>
@@ -18,10 +19,6 @@ namespace {
 bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
-bool in_a_word(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 std::size_t hex_run(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::find_if_not(text, is_hex) - text.begin());
 }

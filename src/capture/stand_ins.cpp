@@ -2,6 +2,7 @@
 
 #include "base/hostlist.h"
 #include "base/text.h"
+#include "capture/characters.h"
 #include "capture/common_words.h"
 #include "machine/machine.h"
 
@@ -16,9 +17,6 @@ namespace {
 constexpr int kFirstUser = 1000;  // login.defs(5): below are the system's own
 constexpr int kNobody = 65534;
 
-bool in_a_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
 bool in_a_name(char c) {
   return in_a_word(c) || c == '-' || c == '_' || c == '.';
 }

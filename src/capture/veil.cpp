@@ -2,6 +2,7 @@
 
 #include "base/secrets.h"
 #include "base/text.h"
+#include "capture/characters.h"
 #include "capture/common_words.h"
 #include "capture/numbers.h"
 
@@ -19,9 +20,6 @@ constexpr std::array<std::string_view, 14> kSystem = {"proc", "sys",   "dev",   
                                                       "bin",  "lib64", "lib32", "sbin", "etc",
                                                       "run",  "var",   "opt",   "boot"};
 
-bool in_a_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
 bool in_a_path(char c) {
   return c > ' ' && c != 0x7f &&
          std::string_view("\"'`=,;:()[]{}<>|&\\$*?!#").find(c) == std::string_view::npos;

@@ -5,6 +5,7 @@
 
 #include "base/mix.h"
 #include "base/text.h"
+#include "probe/wire_speed.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +19,6 @@ namespace {
 // To connect, to say what is wanted and to ping; sixty-four streams over a long way take longest.
 constexpr int kForOpeningMs = 2'000;
 constexpr int kForReportMs = 3'000;
-constexpr int kMostStreams = 64;
 constexpr double kLooksSlow = 0.6;  // of the best wire, or of what the links claim
 
 // A node with the address by which the collective's data reaches it.

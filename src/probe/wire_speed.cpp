@@ -23,7 +23,6 @@ using std::chrono::milliseconds;
 using Clock = Deadline::Clock;
 
 constexpr std::size_t kBlock = 128 * 1024;  // as iperf3 writes
-constexpr int kMostStreams = 64;
 constexpr std::size_t kMostNumbers = 8;
 constexpr milliseconds kLongest{5'000};
 constexpr milliseconds kConnectTime{1'600};

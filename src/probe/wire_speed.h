@@ -11,6 +11,9 @@
 
 namespace distdoctor::probe {
 
+// Of one measurement: NCCL opens no more to a peer (NCCL 2.28 net_socket.cc, MAX_SOCKETS).
+inline constexpr int kMostStreams = 64;
+
 // `streams` connections to the bulk sink together. The first part of `time` is not counted: TCP's
 // windows grow then. What is counted is what the other kernel acknowledged.
 Result<WireSpeed> wire_speed(const PathTarget& target,

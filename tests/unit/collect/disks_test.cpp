@@ -2,6 +2,7 @@
 
 #include "capture/capture.h"
 #include "support/check_cases.h"
+#include "support/temporary_folder.h"
 
 #include <doctest/doctest.h>
 
@@ -108,10 +109,8 @@ TEST_CASE("the places of an environment") {
 }
 
 TEST_CASE("a real file system without an inode left, seen, told, and written down") {
-  std::string folder = "/tmp/dd-inodes-XXXXXX";
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  std::thread(see_a_full_table, folder).join();
-  ::rmdir(folder.c_str());
+  const testing::TemporaryFolder folder;
+  std::thread(see_a_full_table, folder.path).join();
 }
 
 TEST_CASE("disks of a captured machine: ours, and those of a worker that sees our files") {
