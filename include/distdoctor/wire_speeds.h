@@ -97,16 +97,14 @@ inline std::optional<double> steady_wire(const Path& path, RunBackend backend) {
   return least >= kSame * most ? std::optional(least) : std::nullopt;
 }
 
-// The narrower of what a node sends and what it receives, each by the better of its paths. Only of
-// two nodes both ways are measured alone and beside each other; of more nothing is said.
+// The narrower of what a node sends and what it receives, each by the better of its paths.
 struct NodeWire {
   double gb_per_s = 0;
   MeasuredWire wire = {};
 };
-inline std::optional<NodeWire> node_wire(const ClusterFacts& cluster,
-                                         std::string_view host,
-                                         RunBackend backend) {
-  if (cluster.nodes.size() != 2) return std::nullopt;
+inline std::optional<NodeWire> narrower_way(const ClusterFacts& cluster,
+                                            std::string_view host,
+                                            RunBackend backend) {
   std::optional<NodeWire> out;
   std::optional<NodeWire> in;
   for (const MeasuredWire& row : measured_wires(cluster)) {
@@ -116,6 +114,13 @@ inline std::optional<NodeWire> node_wire(const ClusterFacts& cluster,
   }
   if (!out || !in) return std::nullopt;
   return out->gb_per_s <= in->gb_per_s ? out : in;
+}
+
+// Only of two nodes both ways are measured alone and beside each other; of more nothing is said.
+inline std::optional<NodeWire> node_wire(const ClusterFacts& cluster,
+                                         std::string_view host,
+                                         RunBackend backend) {
+  return cluster.nodes.size() == 2 ? narrower_way(cluster, host, backend) : std::nullopt;
 }
 
 }  // namespace distdoctor
