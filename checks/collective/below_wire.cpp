@@ -158,7 +158,9 @@ constexpr Code kCodes[] = {{.id = "collective-below-wire",
 
 }  // namespace
 
-extern const Check collective_below_wire{
-    .title = "A collective reaches what plain TCP carries", .codes = kCodes, .run = run};
+extern const Check collective_below_wire{.title = "A collective reaches what plain TCP carries",
+                                         .codes = kCodes,
+                                         .run = run,
+                                         .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

@@ -104,7 +104,9 @@ constexpr Code kCodes[] = {{.id = "collective-gdr-broken",
 
 }  // namespace
 
-extern const Check collective_gdr{
-    .title = "RDMA cards and GPUs work together", .codes = kCodes, .run = run};
+extern const Check collective_gdr{.title = "RDMA cards and GPUs work together",
+                                  .codes = kCodes,
+                                  .run = run,
+                                  .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

@@ -163,6 +163,6 @@ constexpr Code kCodes[] = {{.id = "collective-rank-killed",
 }  // namespace
 
 extern const Check collective_killed{
-    .title = "No rank was killed from outside", .codes = kCodes, .run = run};
+    .title = "No rank was killed from outside", .codes = kCodes, .run = run, .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

@@ -76,6 +76,7 @@ constexpr Code kCodes[] = {{.id = "collective-nvls-broken",
 
 }  // namespace
 
-extern const Check collective_nvls{.title = "The NVSwitch reduces", .codes = kCodes, .run = run};
+extern const Check collective_nvls{
+    .title = "The NVSwitch reduces", .codes = kCodes, .run = run, .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

@@ -156,6 +156,6 @@ constexpr Code kCodes[] = {{.id = "collective-p2p-broken",
 }  // namespace
 
 extern const Check collective_p2p{
-    .title = "GPUs reach each other's memory", .codes = kCodes, .run = run};
+    .title = "GPUs reach each other's memory", .codes = kCodes, .run = run, .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

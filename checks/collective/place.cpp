@@ -204,6 +204,6 @@ constexpr Code kCodes[] = {{.id = "collective-gpu-bad",
 }  // namespace
 
 extern const Check collective_place{
-    .title = "No node, GPU or link is bad", .codes = kCodes, .run = run};
+    .title = "No node, GPU or link is bad", .codes = kCodes, .run = run, .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

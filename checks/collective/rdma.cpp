@@ -168,7 +168,9 @@ constexpr Code kCodes[] = {{.id = "collective-ib-broken",
 
 }  // namespace
 
-extern const Check collective_rdma{
-    .title = "RDMA carries data between the nodes", .codes = kCodes, .run = run};
+extern const Check collective_rdma{.title = "RDMA carries data between the nodes",
+                                   .codes = kCodes,
+                                   .run = run,
+                                   .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

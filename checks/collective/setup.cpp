@@ -151,6 +151,7 @@ constexpr Code kCodes[] = {
 
 }  // namespace
 
-extern const Check collective_setup{.title = "A collective starts", .codes = kCodes, .run = run};
+extern const Check collective_setup{
+    .title = "A collective starts", .codes = kCodes, .run = run, .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

@@ -92,6 +92,6 @@ constexpr Code kCodes[] = {{.id = "collective-shm-broken",
 }  // namespace
 
 extern const Check collective_shm{
-    .title = "Ranks meet in shared memory", .codes = kCodes, .run = run};
+    .title = "Ranks meet in shared memory", .codes = kCodes, .run = run, .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

@@ -58,7 +58,9 @@ constexpr Code kCodes[] = {{.id = "collective-below-links",
 
 }  // namespace
 
-extern const Check collective_speed{
-    .title = "A collective reaches what the links allow", .codes = kCodes, .run = run};
+extern const Check collective_speed{.title = "A collective reaches what the links allow",
+                                    .codes = kCodes,
+                                    .run = run,
+                                    .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

@@ -76,7 +76,9 @@ constexpr Code kCodes[] = {{.id = "collective-interface-wrong",
 
 }  // namespace
 
-extern const Check collective_tcp{
-    .title = "TCP carries data by the right interface", .codes = kCodes, .run = run};
+extern const Check collective_tcp{.title = "TCP carries data by the right interface",
+                                  .codes = kCodes,
+                                  .run = run,
+                                  .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

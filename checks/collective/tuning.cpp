@@ -129,7 +129,9 @@ constexpr Code kCodes[] = {{.id = "collective-own-switch-breaks",
 
 }  // namespace
 
-extern const Check collective_tuning{
-    .title = "No setting and no choice does harm", .codes = kCodes, .run = run};
+extern const Check collective_tuning{.title = "No setting and no choice does harm",
+                                     .codes = kCodes,
+                                     .run = run,
+                                     .needs = Needs::runs};
 
 }  // namespace distdoctor::checks

@@ -214,7 +214,9 @@ constexpr Code kCodes[] = {{.id = "env-same-hostname",
 
 }  // namespace
 
-extern const Check env_same_hostname{
-    .title = "Every node has a hostname of its own", .codes = kCodes, .run = run};
+extern const Check env_same_hostname{.title = "Every node has a hostname of its own",
+                                     .codes = kCodes,
+                                     .run = run,
+                                     .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

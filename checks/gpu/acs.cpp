@@ -154,7 +154,9 @@ constexpr Code kCodes[] = {{.id = "gpu-acs",
 
 }  // namespace
 
-extern const Check gpu_acs{
-    .title = "PCIe bridges let GPUs talk directly", .codes = kCodes, .run = run};
+extern const Check gpu_acs{.title = "PCIe bridges let GPUs talk directly",
+                           .codes = kCodes,
+                           .run = run,
+                           .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -94,7 +94,9 @@ constexpr Code kCodes[] = {{.id = "gpu-consumer-p2p",
 
 }  // namespace
 
-extern const Check gpu_consumer_p2p{
-    .title = "GeForce drivers claim no access that the cards lack", .codes = kCodes, .run = run};
+extern const Check gpu_consumer_p2p{.title = "GeForce drivers claim no access that the cards lack",
+                                    .codes = kCodes,
+                                    .run = run,
+                                    .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -91,6 +91,6 @@ constexpr Code kCodes[] = {{.id = "gpu-count-differs",
 }  // namespace
 
 extern const Check gpu_count_differs{
-    .title = "All nodes have the same GPUs", .codes = kCodes, .run = run};
+    .title = "All nodes have the same GPUs", .codes = kCodes, .run = run, .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

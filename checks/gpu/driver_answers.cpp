@@ -196,6 +196,6 @@ constexpr Code kCodes[] = {{.id = "gpu-driver-hangs",
 }  // namespace
 
 extern const Check gpu_driver_answers{
-    .title = "NVIDIA drivers answer", .codes = kCodes, .run = run};
+    .title = "NVIDIA drivers answer", .codes = kCodes, .run = run, .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -170,7 +170,9 @@ constexpr Code kCodes[] = {{.id = "gpu-driver-mismatch",
 
 }  // namespace
 
-extern const Check gpu_driver_mismatch{
-    .title = "NVIDIA drivers and their libraries agree", .codes = kCodes, .run = run};
+extern const Check gpu_driver_mismatch{.title = "NVIDIA drivers and their libraries agree",
+                                       .codes = kCodes,
+                                       .run = run,
+                                       .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

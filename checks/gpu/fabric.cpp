@@ -112,7 +112,9 @@ constexpr Code kCodes[] = {{.id = "gpu-fabric-not-ready",
 
 }  // namespace
 
-extern const Check gpu_fabric{
-    .title = "GPUs are in their NVSwitch fabric", .codes = kCodes, .run = run};
+extern const Check gpu_fabric{.title = "GPUs are in their NVSwitch fabric",
+                              .codes = kCodes,
+                              .run = run,
+                              .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

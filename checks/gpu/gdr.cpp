@@ -196,6 +196,7 @@ constexpr Code kCodes[] = {{.id = "gpu-gdr-disabled",
 
 }  // namespace
 
-extern const Check gpu_gdr{.title = "RDMA cards reach GPU memory", .codes = kCodes, .run = run};
+extern const Check gpu_gdr{
+    .title = "RDMA cards reach GPU memory", .codes = kCodes, .run = run, .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

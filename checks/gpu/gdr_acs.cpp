@@ -125,7 +125,9 @@ constexpr Code kCodes[] = {{.id = "gpu-gdr-acs",
 
 }  // namespace
 
-extern const Check gpu_gdr_acs{
-    .title = "PCIe bridges let GPUs and RDMA cards talk directly", .codes = kCodes, .run = run};
+extern const Check gpu_gdr_acs{.title = "PCIe bridges let GPUs and RDMA cards talk directly",
+                               .codes = kCodes,
+                               .run = run,
+                               .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

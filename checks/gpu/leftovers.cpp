@@ -118,7 +118,9 @@ constexpr Code kCodes[] = {{.id = "gpu-held-by-leftover",
 
 }  // namespace
 
-extern const Check gpu_leftovers{
-    .title = "No rank of an old job holds GPU memory", .codes = kCodes, .run = run};
+extern const Check gpu_leftovers{.title = "No rank of an old job holds GPU memory",
+                                 .codes = kCodes,
+                                 .run = run,
+                                 .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -93,6 +93,7 @@ constexpr Code kCodes[] = {{.id = "gpu-lost",
 
 }  // namespace
 
-extern const Check gpu_lost{.title = "All GPUs answer their driver", .codes = kCodes, .run = run};
+extern const Check gpu_lost{
+    .title = "All GPUs answer their driver", .codes = kCodes, .run = run, .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -160,6 +160,7 @@ constexpr Code kCodes[] = {{.id = "gpu-memory-broken",
 
 }  // namespace
 
-extern const Check gpu_memory_errors{.title = "GPU memory is sound", .codes = kCodes, .run = run};
+extern const Check gpu_memory_errors{
+    .title = "GPU memory is sound", .codes = kCodes, .run = run, .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -266,7 +266,9 @@ constexpr Code kCodes[] = {{.id = "gpu-missing",
 
 }  // namespace
 
-extern const Check gpu_missing{
-    .title = "All GPUs are driven and may be opened", .codes = kCodes, .run = run};
+extern const Check gpu_missing{.title = "All GPUs are driven and may be opened",
+                               .codes = kCodes,
+                               .run = run,
+                               .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -136,7 +136,9 @@ constexpr Code kCodes[] = {{.id = "gpu-mig-mode",
 
 }  // namespace
 
-extern const Check gpu_mode{
-    .title = "GPUs are whole and open to programs", .codes = kCodes, .run = run};
+extern const Check gpu_mode{.title = "GPUs are whole and open to programs",
+                            .codes = kCodes,
+                            .run = run,
+                            .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -97,7 +97,9 @@ constexpr Code kCodes[] = {{.id = "gpu-nvlink-down",
 
 }  // namespace
 
-extern const Check gpu_nvlink{
-    .title = "GPUs have equally many NVLinks up", .codes = kCodes, .run = run};
+extern const Check gpu_nvlink{.title = "GPUs have equally many NVLinks up",
+                              .codes = kCodes,
+                              .run = run,
+                              .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -117,7 +117,9 @@ constexpr Code kCodes[] = {{.id = "gpu-pcie-errors",
 
 }  // namespace
 
-extern const Check gpu_pcie_errors{
-    .title = "PCIe links of GPUs met no fatal error", .codes = kCodes, .run = run};
+extern const Check gpu_pcie_errors{.title = "PCIe links of GPUs met no fatal error",
+                                   .codes = kCodes,
+                                   .run = run,
+                                   .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -114,6 +114,6 @@ constexpr Code kCodes[] = {{.id = "gpu-pcie-width",
 }  // namespace
 
 extern const Check gpu_pcie_width{
-    .title = "GPUs use all their PCIe lanes", .codes = kCodes, .run = run};
+    .title = "GPUs use all their PCIe lanes", .codes = kCodes, .run = run, .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

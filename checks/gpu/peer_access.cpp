@@ -72,7 +72,9 @@ constexpr Code kCodes[] = {{.id = "gpu-p2p-switched-off",
 
 }  // namespace
 
-extern const Check gpu_peer_access{
-    .title = "Access between GPUs is not switched off", .codes = kCodes, .run = run};
+extern const Check gpu_peer_access{.title = "Access between GPUs is not switched off",
+                                   .codes = kCodes,
+                                   .run = run,
+                                   .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -86,6 +86,6 @@ constexpr Code kCodes[] = {{.id = "gpu-sys-hidden",
 }  // namespace
 
 extern const Check gpu_sys_hidden{
-    .title = "/sys shows NCCL the machine", .codes = kCodes, .run = run};
+    .title = "/sys shows NCCL the machine", .codes = kCodes, .run = run, .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

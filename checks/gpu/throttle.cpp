@@ -98,7 +98,9 @@ constexpr Code kCodes[] = {{.id = "gpu-throttled",
 
 }  // namespace
 
-extern const Check gpu_throttle{
-    .title = "GPU clocks are not held down by heat or power", .codes = kCodes, .run = run};
+extern const Check gpu_throttle{.title = "GPU clocks are not held down by heat or power",
+                                .codes = kCodes,
+                                .run = run,
+                                .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -50,33 +50,66 @@ Severity driver_severity(const Case& c, const NodeFacts& node) {
   return capped_by_context(Severity::blocker, node.context);
 }
 
-void judge_driver(const Case& c, const NodeFacts& node, const Nvml& nvml, Judge& judge) {
-  const std::string& wanted = node.software->torch_cuda;
-  const Version program = parse_version(wanted);
-  const Version driver = parse_version(nvml.cuda);
-  if (program == kNone || driver == kNone || runs(driver, program)) return;
-  const auto severity = driver_severity(c, node);
-  Finding finding{
-      .code = "gpu-driver-too-old",
-      .severity = severity,
-      .certainty = in_container(node) ? Certainty::possible : Certainty::likely,
-      .symptom = Symptom::crash,
-      .subjects = {.nodes = {node.host}},
-      .summary = fmt::format("PyTorch on {} was built for CUDA {}, but the driver {} runs CUDA {} "
-                             "at most",
-                             node.host, wanted, nvml.driver, nvml.cuda)};
+struct Program {
+  std::string what;    // "PyTorch on node0"
+  std::string cuda;    // that it was built for
+  std::string advice;  // what else to install, without "or a newer NVIDIA driver"
+  std::string_view command;
+};
+
+std::string oldest_driver(const Version& program) {
+  return program[0] >= 11 ? fmt::format("{}.0", program[0])
+                          : fmt::format("{}.{}", program[0], program[1]);
+}
+
+Finding driver_finding(const Case& c,
+                       const NodeFacts& node,
+                       const Nvml& nvml,
+                       const Program& program) {
+  const bool container = in_container(node);
+  Finding finding{.code = "gpu-driver-too-old",
+                  .severity = driver_severity(c, node),
+                  .certainty = container ? Certainty::possible : Certainty::likely,
+                  .symptom = Symptom::crash,
+                  .subjects = {.nodes = {node.host}},
+                  .summary = fmt::format("{} was built for CUDA {}, but the driver {} runs CUDA {} "
+                                         "at most",
+                                         program.what, program.cuda, nvml.driver, nvml.cuda)};
+  const auto oldest = oldest_driver(parse_version(program.cuda));
   finding.evidence.push_back({.node = node.host,
                               .fact = "newest CUDA of the driver",
                               .observed = nvml.cuda,
-                              .expected = fmt::format("{}.0 or newer", program[0]),
+                              .expected = oldest + " or newer",
                               .context = std::string(slug(node.context)),
-                              .command = "nvidia-smi | grep CUDA; python3 -c 'import torch; "
-                                         "print(torch.version.cuda)'"});
-  finding.fix = {
-      by_hand(node, fmt::format("install a PyTorch that was built for CUDA {} or older, or a newer "
-                                "NVIDIA driver",
-                                nvml.cuda))};
-  judge.report(std::move(finding));
+                              .command = std::string(program.command)});
+  finding.fix = {by_hand(node, program.advice + ", or a newer NVIDIA driver")};
+  return finding;
+}
+
+// Whether it was reported: then what PyTorch brings need not be named, too.
+bool judge_driver(
+    const Case& c, const NodeFacts& node, const Nvml& nvml, const Program& program, Judge& judge) {
+  const Version wanted = parse_version(program.cuda);
+  const Version driver = parse_version(nvml.cuda);
+  if (wanted == kNone || driver == kNone || runs(driver, wanted)) return false;
+  judge.report(driver_finding(c, node, nvml, program));
+  return true;
+}
+
+Program torch_of(const NodeFacts& node, const Nvml& nvml) {
+  return {
+      .what = "PyTorch on " + node.host,
+      .cuda = node.software->torch_cuda,
+      .advice = fmt::format("install a PyTorch that was built for CUDA {} or older", nvml.cuda),
+      .command = "nvidia-smi | grep CUDA; python3 -c 'import torch; print(torch.version.cuda)'"};
+}
+
+Program nccl_of(const NodeFacts& node, const Nvml& nvml) {
+  return {.what = fmt::format("NCCL {} on {} ({})", node.nccl_library->version, node.host,
+                              node.nccl_library->path),
+          .cuda = node.nccl_library->cuda,
+          .advice = fmt::format("install an NCCL that was built for CUDA {} or older", nvml.cuda),
+          .command = "nvidia-smi | grep CUDA"};
 }
 
 // --- NCCL, for the GPU ---
@@ -138,10 +171,11 @@ void judge_gpu(const Case& c, const NodeFacts& node, const Nvml& nvml, Judge& ju
 
 void run(const Case& c, Judge& judge) {
   each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
-    if (judge.see(node, "software", node.software) != nullptr) judge_driver(c, node, nvml, judge);
-    if (judge.see(node, "nccl_library", node.nccl_library) != nullptr) {
-      judge_gpu(c, node, nvml, judge);
-    }
+    const bool told = judge.see(node, "software", node.software) != nullptr &&
+                      judge_driver(c, node, nvml, torch_of(node, nvml), judge);
+    if (judge.see(node, "nccl_library", node.nccl_library) == nullptr) return;
+    if (!told) judge_driver(c, node, nvml, nccl_of(node, nvml), judge);
+    judge_gpu(c, node, nvml, judge);
   });
 }
 
@@ -173,7 +207,7 @@ constexpr Page kNcclPage{
 constexpr Code kCodes[] = {{.id = "gpu-driver-too-old",
                             .fault_class = FaultClass::driver_mismatch,
                             .worst = Severity::blocker,
-                            .title = "The driver is too old for PyTorch's CUDA",
+                            .title = "The driver is too old for the CUDA of PyTorch or NCCL",
                             .causes = {},
                             .page = kDriverPage},
                            {.id = "gpu-nccl-too-old",
@@ -186,6 +220,6 @@ constexpr Code kCodes[] = {{.id = "gpu-driver-too-old",
 }  // namespace
 
 extern const Check gpu_too_old{
-    .title = "Driver and NCCL are new enough", .codes = kCodes, .run = run};
+    .title = "Driver and NCCL are new enough", .codes = kCodes, .run = run, .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

@@ -314,6 +314,6 @@ constexpr Code kCodes[] = {{.id = "gpu-shared-by-ranks",
 }  // namespace
 
 extern const Check gpu_visible_devices{
-    .title = "Ranks have a GPU each", .codes = kCodes, .run = run};
+    .title = "Ranks have a GPU each", .codes = kCodes, .run = run, .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

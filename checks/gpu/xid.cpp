@@ -312,7 +312,9 @@ constexpr Code kCodes[] = {{.id = "gpu-xid",
 
 }  // namespace
 
-extern const Check gpu_xid{
-    .title = "GPUs reported no fault since their driver was loaded", .codes = kCodes, .run = run};
+extern const Check gpu_xid{.title = "GPUs reported no fault since their driver was loaded",
+                           .codes = kCodes,
+                           .run = run,
+                           .needs = Needs::gpus};
 
 }  // namespace distdoctor::checks

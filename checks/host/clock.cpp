@@ -95,6 +95,6 @@ constexpr Code kCodes[] = {{.id = "host-clock-skew",
 }  // namespace
 
 extern const Check host_clock{
-    .title = "The clocks of the nodes agree", .codes = kCodes, .run = run};
+    .title = "The clocks of the nodes agree", .codes = kCodes, .run = run, .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -138,7 +138,9 @@ constexpr Code kCodes[] = {{.id = "host-containers-apart",
 
 }  // namespace
 
-extern const Check host_containers_apart{
-    .title = "GPUs of one machine are neighbours to NCCL", .codes = kCodes, .run = run};
+extern const Check host_containers_apart{.title = "GPUs of one machine are neighbours to NCCL",
+                                         .codes = kCodes,
+                                         .run = run,
+                                         .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -157,7 +157,9 @@ constexpr Code kCodes[] = {{.id = "net-address-family",
 
 }  // namespace
 
-extern const Check net_address_family{
-    .title = "All nodes speak one address family", .codes = kCodes, .run = run};
+extern const Check net_address_family{.title = "All nodes speak one address family",
+                                      .codes = kCodes,
+                                      .run = run,
+                                      .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -1,7 +1,9 @@
 // Full TCP segments must get through where small ones do, whatever UDP says of the path.
+#include <distdoctor/bulk_probe.h>
 #include <distdoctor/firewall_fix.h>
 #include <distdoctor/quote.h>
 
+#include "packet_lengths.h"
 #include "paths.h"
 
 #include <map>
@@ -9,8 +11,6 @@
 
 namespace distdoctor::checks {
 namespace {
-
-constexpr std::int64_t kBulkBytes = 262'144;  // as the probe sends
 
 // A path that loses many packets delivers little, too: that is net/packet_loss.
 bool loses_packets(const Path& path) {
@@ -44,9 +44,11 @@ void note_unfinished(const ClusterFacts& cluster, Judge& judge) {
 
 // --- a rule about the length of packets ---
 
-bool asks_the_length(const FilterRule& rule) {
-  return rule.text.find(" length ") !=
-         std::string::npos;  // "-m length", "meta length", "ip length"
+// A segment that fills a packet is among the lengths that it asks for, or what the kernel makes of
+// several of them (GRO) before a filter sees it.
+bool asks_for_long_ones(const FilterRule& rule, int full) {
+  const auto lengths = lengths_of(rule.text);
+  return lengths && lengths->to >= full;
 }
 
 bool ends_packets(const FilterRule& rule) {
@@ -60,7 +62,7 @@ bool may_meet(const FilterRule& rule, const Packet& packet) {
   });
 }
 
-std::optional<FilterStop> length_rule(const Passage& passage) {
+std::optional<FilterStop> length_rule(const Passage& passage, int full) {
   const NodeFacts& node = *passage.node;
   if (!node.firewall.known()) return std::nullopt;
   constexpr std::uint16_t kAPickedPort = 40'000;
@@ -70,7 +72,7 @@ std::optional<FilterStop> length_rule(const Passage& passage) {
     const bool on_the_way =
         chain.hook.empty() || packet_filter_detail::hook_order(passage.way, chain.hook) >= 0;
     for (const FilterRule& rule : chain.rules) {
-      if (!on_the_way || !ends_packets(rule) || !asks_the_length(rule)) continue;
+      if (!on_the_way || !ends_packets(rule) || !asks_for_long_ones(rule, full)) continue;
       if (!may_meet(rule, packet)) continue;
       return FilterStop{.tool = chain.tool,
                         .family = chain.family,
@@ -107,7 +109,8 @@ Passage at_receiver(const BadPath& row) {
 }
 
 bool has_length_rule(const BadPath& row) {
-  return length_rule(at_sender(row)) || length_rule(at_receiver(row));
+  const int full = row.path->mtu->link_mtu;
+  return length_rule(at_sender(row), full) || length_rule(at_receiver(row), full);
 }
 
 // A node whose own rule ends the long packets, with the peers that it ends them for.
@@ -118,8 +121,8 @@ struct Filtering {
 };
 using AllFiltering = std::map<std::pair<std::string, Way>, Filtering>;
 
-void ask(const Passage& passage, AllFiltering& all) {
-  const auto stop = length_rule(passage);
+void ask(const Passage& passage, int full, AllFiltering& all) {
+  const auto stop = length_rule(passage, full);
   if (!stop) return;
   const NodeFacts& node = *passage.node;
   Filtering& known = all.try_emplace({node.host, passage.way},
@@ -137,8 +140,8 @@ void ask(const Passage& passage, AllFiltering& all) {
 AllFiltering filtering(const std::vector<BadPath>& paths) {
   AllFiltering all;
   for (const BadPath& row : paths) {
-    ask(at_sender(row), all);
-    ask(at_receiver(row), all);
+    ask(at_sender(row), row.path->mtu->link_mtu, all);
+    ask(at_receiver(row), row.path->mtu->link_mtu, all);
   }
   return all;
 }
@@ -248,6 +251,6 @@ constexpr Code kCodes[] = {{.id = "net-bulk-lost",
 }  // namespace
 
 extern const Check net_bulk_lost{
-    .title = "Bulk TCP data gets through", .codes = kCodes, .run = run};
+    .title = "Bulk TCP data gets through", .codes = kCodes, .run = run, .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -74,7 +74,9 @@ constexpr Code kCodes[] = {{.id = "net-ephemeral-dropped",
 
 }  // namespace
 
-extern const Check net_ephemeral_ports{
-    .title = "Ephemeral ports are open between the nodes", .codes = kCodes, .run = run};
+extern const Check net_ephemeral_ports{.title = "Ephemeral ports are open between the nodes",
+                                       .codes = kCodes,
+                                       .run = run,
+                                       .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

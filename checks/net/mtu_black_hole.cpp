@@ -118,6 +118,6 @@ constexpr Code kCodes[] = {{.id = "net-mtu-black-hole",
 }  // namespace
 
 extern const Check net_mtu_black_hole{
-    .title = "Full packets get through", .codes = kCodes, .run = run};
+    .title = "Full packets get through", .codes = kCodes, .run = run, .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

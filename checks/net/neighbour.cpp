@@ -122,7 +122,9 @@ constexpr Code kCodes[] = {{.id = "net-neighbour-wrong",
 
 }  // namespace
 
-extern const Check net_neighbour{
-    .title = "Static neighbour entries fit the peers", .codes = kCodes, .run = run};
+extern const Check net_neighbour{.title = "Static neighbour entries fit the peers",
+                                 .codes = kCodes,
+                                 .run = run,
+                                 .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

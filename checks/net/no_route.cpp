@@ -127,7 +127,9 @@ constexpr Code kCodes[] = {{.id = "net-no-route",
 
 }  // namespace
 
-extern const Check net_no_route{
-    .title = "Every node has a route to the others", .codes = kCodes, .run = run};
+extern const Check net_no_route{.title = "Every node has a route to the others",
+                                .codes = kCodes,
+                                .run = run,
+                                .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

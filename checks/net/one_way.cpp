@@ -42,7 +42,9 @@ constexpr Code kCodes[] = {{.id = "net-one-way-dropped",
 
 }  // namespace
 
-extern const Check net_one_way{
-    .title = "Connections pass in both directions", .codes = kCodes, .run = run};
+extern const Check net_one_way{.title = "Connections pass in both directions",
+                               .codes = kCodes,
+                               .run = run,
+                               .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

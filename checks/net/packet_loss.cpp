@@ -94,6 +94,6 @@ constexpr Code kCodes[] = {{.id = "net-packet-loss",
 }  // namespace
 
 extern const Check net_packet_loss{
-    .title = "No packets are lost on the way", .codes = kCodes, .run = run};
+    .title = "No packets are lost on the way", .codes = kCodes, .run = run, .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -176,6 +176,6 @@ constexpr Code kCodes[] = {{.id = "net-peer-unreachable",
 }  // namespace
 
 extern const Check net_peer_unreachable{
-    .title = "The nodes reach each other", .codes = kCodes, .run = run};
+    .title = "The nodes reach each other", .codes = kCodes, .run = run, .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

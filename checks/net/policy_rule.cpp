@@ -90,6 +90,6 @@ constexpr Code kCodes[] = {{.id = "net-policy-rule",
 }  // namespace
 
 extern const Check net_policy_rule{
-    .title = "Policy rules lead to the peers", .codes = kCodes, .run = run};
+    .title = "Policy rules lead to the peers", .codes = kCodes, .run = run, .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -138,7 +138,9 @@ constexpr Code kCodes[] = {{.id = "net-reverse-path",
 
 }  // namespace
 
-extern const Check net_reverse_path{
-    .title = "Packets come and go by the same link", .codes = kCodes, .run = run};
+extern const Check net_reverse_path{.title = "Packets come and go by the same link",
+                                    .codes = kCodes,
+                                    .run = run,
+                                    .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -1,46 +1,12 @@
 // The data should go over the fastest network that all nodes share.
 #include <distdoctor/check.h>
 
-#include "chosen.h"
+#include "carried.h"
 
 namespace distdoctor::checks {
 namespace {
 
 constexpr int kWorthwhile = 2;  // times as fast, before a choice counts as a mistake
-
-struct Library {
-  const char* name;
-  const char* variable;
-  Use use;
-};
-
-std::vector<Choice> data_choices(const Library& library, const Prediction& prediction) {
-  if (library.variable == std::string_view("GLOO_SOCKET_IFNAME")) {
-    return prediction.gloo.known() ? prediction.gloo->devices : std::vector<Choice>{};
-  }
-  return prediction.nccl.known() ? prediction.nccl->net_socket : std::vector<Choice>{};
-}
-
-// A node's links that carry the data, with their speeds added up: the libraries stripe.
-struct InUse {
-  const NodeFacts* node;
-  std::vector<std::string> links;
-  int mbps;
-};
-
-std::optional<InUse> in_use(const Case& c, const Library& library, const NodeFacts& node) {
-  const Prediction* prediction = find_prediction(c.cluster, node.host);
-  if (prediction == nullptr || !node.links.known()) return std::nullopt;
-  InUse use{.node = &node, .links = {}, .mbps = 0};
-  for (const Choice& choice : data_choices(library, *prediction)) {
-    const Link* link = find_link(*node.links, choice.interface);
-    if (link == nullptr || !link->speed_mbps) return std::nullopt;
-    use.links.push_back(link->name);
-    use.mbps += *link->speed_mbps;
-  }
-  if (use.links.empty()) return std::nullopt;
-  return use;
-}
 
 // Nobody who tried the address failed.
 bool not_refuted(const ClusterFacts& cluster, const NodeFacts& node, const Address& address) {
@@ -85,10 +51,6 @@ Links better(const ClusterFacts& cluster, const std::vector<InUse>& uses) {
   return best;
 }
 
-std::string speed_text(int mbps) {
-  return mbps % 1000 == 0 ? fmt::format("{} Gb/s", mbps / 1000) : fmt::format("{} Mb/s", mbps);
-}
-
 void judge_library(const Case& c, const Library& library, Judge& judge) {
   std::vector<InUse> uses;
   for (const NodeFacts& node : c.cluster.nodes) {
@@ -98,9 +60,6 @@ void judge_library(const Case& c, const Library& library, Judge& judge) {
   }
   const Links links = better(c.cluster, uses);
   if (links.empty()) return;
-  const auto carried_by = [](const InUse& use) {
-    return fmt::format("{} ({})", fmt::join(use.links, " and "), speed_text(use.mbps));
-  };
   Finding finding{
       .code = "net-slow-interface",
       .severity = capped_by_use(Severity::degraded, library.use),
@@ -127,19 +86,7 @@ void judge_library(const Case& c, const Library& library, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.nodes.size() < 2) return;
-  bool devices_seen = true;
-  for (const NodeFacts& node : c.cluster.nodes) {
-    judge.see(node, "net.links", node.links);
-    devices_seen = judge.see(node, "devices", node.devices) != nullptr && devices_seen;
-  }
-  const JobSpec& job = c.cluster.job;
-  if (job.nccl != Use::no && devices_seen && !rdma_carries_data(c)) {
-    judge_library(c, {"NCCL", "NCCL_SOCKET_IFNAME", job.nccl}, judge);
-  }
-  if (job.gloo == Use::yes && job.nccl != Use::yes) {
-    judge_library(c, {"Gloo", "GLOO_SOCKET_IFNAME", job.gloo}, judge);
-  }
+  for (const Library& library : carrying_data(c, judge)) judge_library(c, library, judge);
 }
 
 constexpr Page kPage{
@@ -162,7 +109,9 @@ constexpr Code kCodes[] = {{.id = "net-slow-interface",
 
 }  // namespace
 
-extern const Check net_slow_interface{
-    .title = "The data goes over the fastest common network", .codes = kCodes, .run = run};
+extern const Check net_slow_interface{.title = "The data goes over the fastest common network",
+                                      .codes = kCodes,
+                                      .run = run,
+                                      .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

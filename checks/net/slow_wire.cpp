@@ -263,6 +263,7 @@ void judge_two(const Wires& all, Judge& judge) {
 
 void run(const Case& c, Judge& judge) {
   const Wires all = measured_wires(c.cluster);
+  if (all.empty()) judge.skip("plain TCP was not measured: bisect does so");
   std::vector<const NodeFacts*> nodes;
   for (const NodeFacts& node : c.cluster.nodes) {
     const bool measured =
@@ -311,7 +312,9 @@ constexpr Code kCodes[] = {{.id = "net-wire-slow",
 
 }  // namespace
 
-extern const Check net_slow_wire{
-    .title = "Plain TCP is as fast from and to each node", .codes = kCodes, .run = run};
+extern const Check net_slow_wire{.title = "Plain TCP is as fast from and to each node",
+                                 .codes = kCodes,
+                                 .run = run,
+                                 .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -157,7 +157,9 @@ constexpr Code kCodes[] = {{.id = "net-container-bridge",
 
 }  // namespace
 
-extern const Check net_translated{
-    .title = "No address translation between the nodes", .codes = kCodes, .run = run};
+extern const Check net_translated{.title = "No address translation between the nodes",
+                                  .codes = kCodes,
+                                  .run = run,
+                                  .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -28,7 +28,10 @@ struct RdmaNode {
 // The nodes of which all that is known; of the others a gap. None for a job without NCCL.
 inline std::vector<RdmaNode> rdma_nodes(const Case& c, Judge& judge) {
   std::vector<RdmaNode> nodes;
-  if (c.cluster.job.nccl == Use::no) return nodes;
+  if (c.cluster.job.nccl == Use::no) {
+    judge.skip("the job does without NCCL");
+    return nodes;
+  }
   for (const NodeFacts& node : c.cluster.nodes) {
     const Rdma* rdma = judge.see(node, "rdma", node.rdma);
     const Prediction* prediction = find_prediction(c.cluster, node.host);
@@ -37,6 +40,13 @@ inline std::vector<RdmaNode> rdma_nodes(const Case& c, Judge& judge) {
     if (hcas != nullptr) nodes.push_back({&node, prediction, rdma, hcas});
   }
   return nodes;
+}
+
+// Then RDMA has nobody to talk to.
+inline bool one_alone(const std::vector<RdmaNode>& nodes, Judge& judge) {
+  if (nodes.size() > 1) return false;
+  if (!nodes.empty()) judge.skip("one node alone");
+  return true;
 }
 
 // A finding about NCCL is a notice where the job may do without it.

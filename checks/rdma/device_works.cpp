@@ -53,8 +53,10 @@ Finding finding_of(const Case& c, const RdmaNode& one, const VerbsDevice& device
 }
 
 void run(const Case& c, Judge& judge) {
-  for (const RdmaNode& one : rdma_nodes(c, judge)) {
-    if (one.hcas->used.empty() || c.cluster.nodes.size() < 2) continue;
+  const auto nodes = rdma_nodes(c, judge);
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  for (const RdmaNode& one : nodes) {
+    if (one.hcas->used.empty()) continue;
     const Verbs* verbs = judge.see(*one.node, "verbs", one.node->verbs);
     if (verbs == nullptr) continue;
     for (const VerbsDevice& device : verbs->devices) {
@@ -85,6 +87,6 @@ constexpr Code kCodes[] = {{.id = "rdma-device-broken",
 }  // namespace
 
 extern const Check rdma_device_works{
-    .title = "RDMA devices serve programs", .codes = kCodes, .run = run};
+    .title = "RDMA devices serve programs", .codes = kCodes, .run = run, .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

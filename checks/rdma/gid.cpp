@@ -197,7 +197,7 @@ std::optional<Complaint> complaint_of(const std::vector<Chosen>& all, const Chos
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
-  if (c.cluster.nodes.size() < 2) return;
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
   const auto all = chosen_gids(nodes);
   for (const Chosen& one : all) {
     if (const auto complaint = complaint_of(all, one)) report(c, all, one, *complaint, judge);
@@ -230,7 +230,9 @@ constexpr Code kCodes[] = {{.id = "rdma-gid",
 
 }  // namespace
 
-extern const Check rdma_gid{
-    .title = "RoCE ports use GIDs that reach one another", .codes = kCodes, .run = run};
+extern const Check rdma_gid{.title = "RoCE ports use GIDs that reach one another",
+                            .codes = kCodes,
+                            .run = run,
+                            .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

@@ -153,7 +153,9 @@ constexpr Code kCodes[] = {{.id = "rdma-hca-no-match",
 
 }  // namespace
 
-extern const Check rdma_hca_no_match{
-    .title = "NCCL_IB_HCA names ports that exist", .codes = kCodes, .run = run};
+extern const Check rdma_hca_no_match{.title = "NCCL_IB_HCA names ports that exist",
+                                     .codes = kCodes,
+                                     .run = run,
+                                     .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

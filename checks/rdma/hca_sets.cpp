@@ -92,7 +92,7 @@ void judge_rails(const Case& c, const Rails& odd, const Rails& usual, bool clear
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
-  if (nodes.size() < 2 || !any_used(nodes)) return;
+  if (one_alone(nodes, judge) || !any_used(nodes)) return;
   std::vector<Rails> all;
   for (const RdmaNode& one : nodes) all.push_back(rails_of(one));
   const auto usual = usual_value(all, &Rails::kinds);
@@ -126,7 +126,9 @@ constexpr Code kCodes[] = {{.id = "rdma-hca-sets-differ",
 
 }  // namespace
 
-extern const Check rdma_hca_sets{
-    .title = "All nodes take the same kind and number of RDMA ports", .codes = kCodes, .run = run};
+extern const Check rdma_hca_sets{.title = "All nodes take the same kind and number of RDMA ports",
+                                 .codes = kCodes,
+                                 .run = run,
+                                 .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

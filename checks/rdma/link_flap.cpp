@@ -111,6 +111,7 @@ constexpr Code kCodes[] = {{.id = "rdma-link-flap",
 
 }  // namespace
 
-extern const Check rdma_link_flap{.title = "RDMA links stay up", .codes = kCodes, .run = run};
+extern const Check rdma_link_flap{
+    .title = "RDMA links stay up", .codes = kCodes, .run = run, .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

@@ -135,8 +135,10 @@ void judge_limit(const Case& c, const RdmaNode& one, std::int64_t soft, Judge& j
 }
 
 void run(const Case& c, Judge& judge) {
-  for (const RdmaNode& one : rdma_nodes(c, judge)) {
-    if (one.hcas->used.empty() || c.cluster.nodes.size() < 2) continue;
+  const auto nodes = rdma_nodes(c, judge);
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  for (const RdmaNode& one : nodes) {
+    if (one.hcas->used.empty()) continue;
     const auto* limits = judge.see(*one.node, "limits", one.node->limits);
     if (limits == nullptr) continue;
     const auto memlock = limits->find("memlock");
@@ -170,6 +172,6 @@ constexpr Code kCodes[] = {{.id = "rdma-memlock",
 }  // namespace
 
 extern const Check rdma_memlock{
-    .title = "Memory may be locked for RDMA", .codes = kCodes, .run = run};
+    .title = "Memory may be locked for RDMA", .codes = kCodes, .run = run, .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

@@ -386,7 +386,9 @@ constexpr Code kCodes[] = {{.id = "rdma-path-failed",
 
 }  // namespace
 
-extern const Check rdma_path{
-    .title = "RDMA messages pass between the nodes", .codes = kCodes, .run = run};
+extern const Check rdma_path{.title = "RDMA messages pass between the nodes",
+                             .codes = kCodes,
+                             .run = run,
+                             .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

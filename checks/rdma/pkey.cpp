@@ -137,7 +137,9 @@ constexpr Code kCodes[] = {{.id = "rdma-pkey-mismatch",
 
 }  // namespace
 
-extern const Check rdma_pkey{
-    .title = "The InfiniBand ports share a partition", .codes = kCodes, .run = run};
+extern const Check rdma_pkey{.title = "The InfiniBand ports share a partition",
+                             .codes = kCodes,
+                             .run = run,
+                             .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

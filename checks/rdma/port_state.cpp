@@ -182,7 +182,9 @@ constexpr Code kCodes[] = {{.id = "rdma-port-down",
 
 }  // namespace
 
-extern const Check rdma_port_state{
-    .title = "The RDMA ports of the job are active", .codes = kCodes, .run = run};
+extern const Check rdma_port_state{.title = "The RDMA ports of the job are active",
+                                   .codes = kCodes,
+                                   .run = run,
+                                   .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

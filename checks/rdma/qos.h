@@ -5,6 +5,8 @@
 
 #include "chosen.h"
 
+#include <iterator>
+
 namespace distdoctor::checks::rdma {
 
 // A RoCE port that NCCL uses, and the link that tells of its priorities.
@@ -18,28 +20,49 @@ struct QosPort {
   [[nodiscard]] std::string name() const { return port_text(device->name, port->number); }
 };
 
-// Two links of one device would be two ports of it, and which is which is not told.
+// Two links of one device that tell would be two ports of it, and which is which is not told. None
+// that tells: what is known of it stands at any.
 inline const Link* link_with_qos(const std::vector<Link>& links, const std::string& device) {
-  const Link* found = nullptr;
+  std::vector<const Link*> all;
   for (const Link& link : links) {
-    if (link.rdma_device != device || !link.qos) continue;
-    if (found != nullptr) return nullptr;
-    found = &link;
+    if (link.rdma_device == device) all.push_back(&link);
   }
-  return found;
+  const auto tells = [](const Link* link) { return link->qos.known(); };
+  if (std::ranges::count_if(all, tells) > 1) return nullptr;
+  const auto found = std::ranges::find_if(all, tells);
+  if (found != all.end()) return *found;
+  return all.empty() ? nullptr : all.front();
 }
 
-inline std::vector<QosPort> qos_ports(const RdmaNode& one) {
+// That a driver tells none is how it is. That it kept us waiting is a gap.
+inline void note_late(const NodeFacts& node, const Link& link, Judge& judge) {
+  if (link.qos.known() || link.qos.why().kind == Why::unsupported) return;
+  judge.see(node, "net." + link.name + ".qos", link.qos);
+}
+
+inline std::vector<QosPort> qos_ports(const RdmaNode& one, Judge& judge) {
   std::vector<QosPort> ports;
-  if (!one.node->links.known()) return ports;
+  const bool roce = std::ranges::any_of(one.hcas->used, &HcaChoice::roce);
+  if (!roce || judge.see(*one.node, "net.links", one.node->links) == nullptr) return ports;
   for (const HcaChoice& hca : one.hcas->used) {
     const RdmaDevice* device = find_rdma_device(*one.rdma, hca.device);
     const RdmaPort* port = find_rdma_port(*one.rdma, hca.device, hca.port);
     const Link* link = hca.roce ? link_with_qos(*one.node->links, hca.device) : nullptr;
-    if (device == nullptr || port == nullptr || link == nullptr || !link->qos) continue;
-    ports.push_back({&one, device, port, link, &*link->qos});
+    if (device == nullptr || port == nullptr || link == nullptr) continue;
+    note_late(*one.node, *link, judge);
+    if (link->qos.known()) ports.push_back({&one, device, port, link, &*link->qos});
   }
   return ports;
+}
+
+// Those of all nodes, where there are two nodes at least.
+inline std::vector<QosPort> all_qos_ports(const std::vector<RdmaNode>& nodes, Judge& judge) {
+  std::vector<QosPort> all;
+  if (one_alone(nodes, judge)) return all;
+  for (const RdmaNode& one : nodes)
+    std::ranges::move(qos_ports(one, judge), std::back_inserter(all));
+  if (all.empty()) judge.skip("no RoCE port in use tells of its priorities");
+  return all;
 }
 
 // As NCCL reads it; none: not set, or beyond what fits into a packet.

@@ -121,11 +121,9 @@ void compare(const Aspect& aspect, const std::vector<QosPort>& rail, Difference&
   if (!usual->clear) add(aspect, example, odd.front().value, all);
 }
 
-Difference difference_of(const std::vector<RdmaNode>& nodes) {
+Difference difference_of(const std::vector<QosPort>& ports) {
   std::map<std::string, std::vector<QosPort>> rails;
-  for (const RdmaNode& one : nodes) {
-    for (const QosPort& port : qos_ports(one)) rails[port.name()].push_back(port);
-  }
+  for (const QosPort& port : ports) rails[port.name()].push_back(port);
   Difference all;
   for (const Aspect& aspect : kAspects) {
     for (const auto& [name, rail] : rails) compare(aspect, rail, all);
@@ -192,12 +190,7 @@ void report(const Case& c, const Difference& all, Judge& judge) {
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
-  if (nodes.size() < 2) return;
-  for (const RdmaNode& one : nodes) {
-    const bool roce = std::ranges::any_of(one.hcas->used, &HcaChoice::roce);
-    if (roce) judge.see(*one.node, "net.links", one.node->links);
-  }
-  const Difference all = difference_of(nodes);
+  const Difference all = difference_of(all_qos_ports(nodes, judge));
   if (!all.odd.empty()) report(c, all, judge);
 }
 
@@ -222,7 +215,9 @@ constexpr Code kCodes[] = {{.id = "rdma-qos-differs",
 
 }  // namespace
 
-extern const Check rdma_qos_differs{
-    .title = "RoCE ports treat traffic alike on all nodes", .codes = kCodes, .run = run};
+extern const Check rdma_qos_differs{.title = "RoCE ports treat traffic alike on all nodes",
+                                    .codes = kCodes,
+                                    .run = run,
+                                    .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

@@ -26,7 +26,13 @@ bool tells(const NodeFacts& node) {
   return node.pci.known() && !node.pci->virtual_machine;
 }
 
-std::vector<Card> cards_of(const RdmaNode& one) {
+void note_denied(const NodeFacts& node, Judge& judge) {
+  judge.miss({.node = node.host,
+              .fact = "pci.relaxed_ordering",
+              .why = {Why::denied, "only root may read a card's PCI capabilities"}});
+}
+
+std::vector<Card> cards_of(const RdmaNode& one, Judge& judge) {
   std::vector<Card> cards;
   if (!tells(*one.node)) return cards;
   for (const HcaChoice& hca : one.hcas->used) {
@@ -37,16 +43,17 @@ std::vector<Card> cards_of(const RdmaNode& one) {
     if (pci == all.end()) continue;
     const auto on = pci->relaxed_ordering;
     if (on) cards.push_back({one.node, device, &*pci, *on});
+    if (!on && !one.node->pci->config_readable) note_denied(*one.node, judge);
   }
   return cards;
 }
 
 // The same card on the nodes: name and model.
 using Twins = std::map<std::string, std::vector<Card>>;
-Twins twins_of(const std::vector<RdmaNode>& nodes) {
+Twins twins_of(const std::vector<RdmaNode>& nodes, Judge& judge) {
   Twins twins;
   for (const RdmaNode& one : nodes) {
-    for (const Card& card : cards_of(one)) {
+    for (const Card& card : cards_of(one, judge)) {
       twins[fmt::format("{} {:04x}:{:04x}", card.device->name, card.pci->vendor, card.pci->device)]
           .push_back(card);
     }
@@ -59,9 +66,9 @@ bool is_off(const Card& card) {
 }
 
 // Off where as many others have it on; where most have it off, that is how they are meant.
-std::vector<Card> odd_cards(const std::vector<RdmaNode>& nodes) {
+std::vector<Card> odd_cards(const std::vector<RdmaNode>& nodes, Judge& judge) {
   std::vector<Card> odd;
-  for (const auto& [name, cards] : twins_of(nodes)) {
+  for (const auto& [name, cards] : twins_of(nodes, judge)) {
     const auto off = static_cast<std::size_t>(std::ranges::count_if(cards, is_off));
     if (2 * off > cards.size()) continue;
     std::ranges::copy_if(cards, std::back_inserter(odd), is_off);
@@ -156,12 +163,13 @@ void judge_switch(const Case& c, const std::vector<RdmaNode>& nodes, Judge& judg
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
+  if (one_alone(nodes, judge)) return;
   for (const RdmaNode& one : nodes) {
-    if (nodes.size() > 1 && !one.hcas->used.empty()) judge.see(*one.node, "pci", one.node->pci);
+    if (!one.hcas->used.empty()) judge.see(*one.node, "pci", one.node->pci);
   }
-  const auto odd = odd_cards(nodes);
+  const auto odd = odd_cards(nodes, judge);
   if (!odd.empty()) report_cards(c, odd, judge);
-  if (nodes.size() > 1) judge_switch(c, nodes, judge);
+  judge_switch(c, nodes, judge);
 }
 
 constexpr Page kDiffersPage{
@@ -202,7 +210,9 @@ constexpr Code kCodes[] = {
 
 }  // namespace
 
-extern const Check rdma_relaxed_ordering{
-    .title = "RDMA cards may use PCIe relaxed ordering", .codes = kCodes, .run = run};
+extern const Check rdma_relaxed_ordering{.title = "RDMA cards may use PCIe relaxed ordering",
+                                         .codes = kCodes,
+                                         .run = run,
+                                         .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

@@ -75,7 +75,7 @@ void judge_node(const Case& c, const RdmaNode& one, Judge& judge) {
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
-  if (c.cluster.nodes.size() < 2) return;
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
   for (const RdmaNode& one : nodes) {
     if (find_setting(*one.prediction, "NCCL_IB_HCA") == nullptr) judge_node(c, one, judge);
   }
@@ -100,7 +100,9 @@ constexpr Code kCodes[] = {{.id = "rdma-hca-management",
 
 }  // namespace
 
-extern const Check rdma_slow_hca{
-    .title = "The RDMA ports of a node are equally fast", .codes = kCodes, .run = run};
+extern const Check rdma_slow_hca{.title = "The RDMA ports of a node are equally fast",
+                                 .codes = kCodes,
+                                 .run = run,
+                                 .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

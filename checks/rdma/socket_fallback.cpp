@@ -57,7 +57,7 @@ void judge_node(const Case& c, const RdmaNode& one, Judge& judge) {
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
-  if (c.cluster.nodes.size() < 2) return;
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
   for (const RdmaNode& one : nodes) {
     if (says_sockets(one)) judge_node(c, one, judge);
   }
@@ -85,6 +85,6 @@ constexpr Code kCodes[] = {{.id = "rdma-socket-fallback",
 }  // namespace
 
 extern const Check rdma_socket_fallback{
-    .title = "RDMA ports are used", .codes = kCodes, .run = run};
+    .title = "RDMA ports are used", .codes = kCodes, .run = run, .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

@@ -4,7 +4,6 @@
 
 #include "qos.h"
 
-#include <iterator>
 #include <utility>
 
 namespace distdoctor::checks {
@@ -29,11 +28,11 @@ struct Lossy {
   [[nodiscard]] bool unheeded() const { return by_tag && traffic_class != 0; }
 };
 
-std::optional<Lossy> lossy_at(const RdmaNode& one, const QosPort& port) {
+std::optional<Lossy> lossy_at(const QosPort& port) {
   const int pause = port.qos().pause.value_or(0);
   const auto priority = priority_of(port);
   if (pause == 0 || !priority || has_bit(pause, *priority)) return std::nullopt;
-  return Lossy{.one = &one,
+  return Lossy{.one = port.one,
                .ports = {port},
                .traffic_class = traffic_class_of(port),
                .priority = *priority,
@@ -41,10 +40,10 @@ std::optional<Lossy> lossy_at(const RdmaNode& one, const QosPort& port) {
                .pause = pause};
 }
 
-std::vector<Lossy> lossy_ports(const RdmaNode& one) {
+std::vector<Lossy> lossy_ports(const std::vector<QosPort>& ports) {
   std::vector<Lossy> all;
-  for (const QosPort& port : qos_ports(one)) {
-    const auto lossy = lossy_at(one, port);
+  for (const QosPort& port : ports) {
+    const auto lossy = lossy_at(port);
     if (!lossy) continue;
     const auto same =
         std::ranges::find_if(all, [&](const Lossy& known) { return known.same(*lossy); });
@@ -191,14 +190,9 @@ void report(const Case& c, const Group& group, Judge& judge) {
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
-  if (nodes.size() < 2) return;
-  std::vector<Lossy> all;
-  for (const RdmaNode& one : nodes) {
-    const bool roce = std::ranges::any_of(one.hcas->used, &HcaChoice::roce);
-    if (!roce || judge.see(*one.node, "net.links", one.node->links) == nullptr) continue;
-    std::ranges::move(lossy_ports(one), std::back_inserter(all));
+  for (const Group& group : groups_of(lossy_ports(all_qos_ports(nodes, judge)))) {
+    report(c, group, judge);
   }
-  for (const Group& group : groups_of(all)) report(c, group, judge);
 }
 
 constexpr std::string_view kConfirm =
@@ -248,6 +242,7 @@ constexpr Code kCodes[] = {{.id = "rdma-traffic-class-lossy",
 extern const Check rdma_traffic_class{
     .title = "RoCE traffic has a class that is kept from loss, if any is",
     .codes = kCodes,
-    .run = run};
+    .run = run,
+    .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

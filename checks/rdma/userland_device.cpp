@@ -249,7 +249,9 @@ constexpr Code kCodes[] = {{.id = "rdma-no-userland-device",
 
 }  // namespace
 
-extern const Check rdma_userland_device{
-    .title = "Programs can open the RDMA devices", .codes = kCodes, .run = run};
+extern const Check rdma_userland_device{.title = "Programs can open the RDMA devices",
+                                        .codes = kCodes,
+                                        .run = run,
+                                        .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

@@ -48,16 +48,23 @@ std::string file_of(const Setting& said) {
   return line ? where.substr(0, colon) : "";
 }
 
-std::vector<Fix> fixes_for(const Case& c, const Setting& said, const std::string& seen_at) {
+// Without a node it was read where the doctor was started, which need not be one of them.
+Fix mend_line_ends(const std::string& node, const std::string& file) {
+  const std::string command = "sed -i 's/\\r$//' -- " + shell_quote(file);
+  const std::string why =
+      "or dos2unix: the file has the line ends of Windows, and a shell keeps the carriage return";
+  if (!node.empty())
+    return {.node = node, .kind = Fix::Kind::shell, .command = command, .text = why};
+  return {.node = "*",
+          .kind = Fix::Kind::manual,
+          .text = fmt::format("where you start the job: `{}` ({})", command, why)};
+}
+
+std::vector<Fix> fixes_for(const Case& c, const Setting& said) {
   std::vector<Fix> fixes;
   const std::string file = file_of(said);
   if (!file.empty() && said.value.ends_with('\r')) {
-    fixes.push_back({.node = seen_at,
-                     .kind = Fix::Kind::shell,
-                     .command = "sed -i 's/\\r$//' " + shell_quote(file),
-                     .text =
-                         "or dos2unix: the file has the line ends of Windows, and a shell keeps "
-                         "the carriage return"});
+    fixes.push_back(mend_line_ends(said.origin.node, file));
     return fixes;
   }
   const std::string meant = clean(said.value);
@@ -93,7 +100,7 @@ void run(const Case& c, Judge& judge) {
        .observed = fmt::format("\"{}\" ({})", visible(said.value), origin_text(said.origin)),
        .expected = "a name or an address, without blanks and control characters",
        .command = setting_command("MASTER_ADDR", said) + " | cat -A"});
-  finding.fix = fixes_for(c, said, seen_at);
+  finding.fix = fixes_for(c, said);
   judge.report(std::move(finding));
 }
 

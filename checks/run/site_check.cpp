@@ -111,7 +111,7 @@ constexpr Page kPage{
     .fix = "What the program advises; else ask who wrote it.",
     .verify = "The program ends with exit status 0."};
 constexpr Code kCodes[] = {{.id = "run-site-check",
-                            .fault_class = FaultClass::tool_trouble,
+                            .fault_class = FaultClass::site_check,
                             .worst = Severity::blocker,
                             .title = "A check of the site itself says that something is wrong",
                             .causes = {},

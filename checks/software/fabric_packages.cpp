@@ -71,6 +71,6 @@ constexpr Code kCodes[] = {{.id = "software-fabric-differs",
 }  // namespace
 
 extern const Check software_fabric_packages{
-    .title = "Drivers of the fabric agree", .codes = kCodes, .run = run};
+    .title = "Drivers of the fabric agree", .codes = kCodes, .run = run, .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

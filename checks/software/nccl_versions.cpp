@@ -97,7 +97,9 @@ constexpr Code kCodes[] = {{.id = "software-nccl-version-differs",
 
 }  // namespace
 
-extern const Check software_nccl_versions{
-    .title = "All nodes load one version of NCCL", .codes = kCodes, .run = run};
+extern const Check software_nccl_versions{.title = "All nodes load one version of NCCL",
+                                          .codes = kCodes,
+                                          .run = run,
+                                          .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

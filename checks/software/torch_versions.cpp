@@ -106,6 +106,6 @@ constexpr Code kCodes[] = {{.id = "software-torch-differs",
 }  // namespace
 
 extern const Check software_torch_versions{
-    .title = "All nodes have one PyTorch", .codes = kCodes, .run = run};
+    .title = "All nodes have one PyTorch", .codes = kCodes, .run = run, .needs = Needs::pairs};
 
 }  // namespace distdoctor::checks

@@ -7,6 +7,7 @@
 #include <distdoctor/worker_line.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -19,6 +20,9 @@ struct CollectRequest {
   std::vector<std::string> collectors = {};  // names of src/collect; empty: all of them
   std::vector<std::string> names = {};       // to resolve by each source, as the own hostname is
   std::vector<std::string> also = {};        // after them, only as the job would; as time allows
+  // What the job says of where its libraries and files are: LD_LIBRARY_PATH, NCCL_NET_PLUGIN, ...
+  // Each in place of the agent's own.
+  std::map<std::string, std::string> settings = {};
   std::string checks_dir = {};  // of the site's own checks; empty: /etc/distdoctor/checks.d
   int within_ms = 0;            // set by the agent from the frame's deadline; 0: none
   bool operator==(const CollectRequest&) const = default;
@@ -203,6 +207,7 @@ void fields(V& v, T& x) {
   v("collectors", x.collectors);
   v("names", x.names);
   v("also", x.also);
+  v("settings", x.settings);
   v("checks_dir", x.checks_dir);
   v("within_ms", x.within_ms);
 }

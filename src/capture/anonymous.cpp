@@ -321,6 +321,9 @@ CapturedMachine anonymous(CapturedMachine captured, std::string_view word) {
                                      return veil.setting(variable, value);
                                    });
   rows.hide(captured.links);
+  captured.qos = other_map(
+      captured.qos, [&](const std::string& link) { return hide_ids(link, scrambler); },
+      [](const auto& /*key*/, const auto& x) { return x; });
   rows.hide(captured.routes);
   rows.hide(captured.rules);
   rows.hide(captured.neighbours);

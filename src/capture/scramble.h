@@ -4,6 +4,8 @@
 
 #include <distdoctor/address.h>
 
+#include "base/error.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -36,6 +38,6 @@ class Scrambler {
 };
 
 // For who names no word: nobody else will have the same one.
-std::string random_word();
+Result<std::string> random_word();
 
 }  // namespace distdoctor::capture

@@ -1,6 +1,7 @@
 #include <distdoctor/exit_code.h>
 #include <distdoctor/views.h>
 
+#include "base/text.h"
 #include "capture/anonymous.h"
 #include "capture/capture.h"
 #include "cli/commands.h"
@@ -11,6 +12,7 @@
 #include "render/render.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <sstream>
 #include <utility>
 
@@ -18,11 +20,23 @@ namespace distdoctor::cli {
 
 namespace {
 
+constexpr std::size_t kLongestWord = 4096;
+
+// "@FILE" holds the word: of a command line everybody on the machine can read it.
+Result<std::string> secret_word(const std::string& said, const Options& options) {
+  if (said.empty()) return capture::random_word();
+  if (!said.starts_with('@')) return said;
+  DD_TRY(auto text, read_file(said.substr(1), kLongestWord, options.by));
+  const auto word = trim(text);
+  if (word.empty()) return failure("read the word of --anonymous", "it is empty", said.substr(1));
+  return std::string(word);
+}
+
 Result<std::string> recorded(const Options& options) {
   DD_TRY(auto text, fleet::record_here(options.by));
   if (!options.anonymous) return text;
   DD_TRY(auto captured, capture::read(text, "this machine"));
-  const auto word = options.anonymous->empty() ? capture::random_word() : *options.anonymous;
+  DD_TRY(const auto word, secret_word(*options.anonymous, options));
   return capture::write(capture::anonymous(std::move(captured), word));
 }
 

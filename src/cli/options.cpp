@@ -151,10 +151,11 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
       facts->add_option("--capture", options.capture, "Capture this machine, for --root elsewhere");
   capture->type_name("FILE")->excludes(root);
   facts
-      ->add_option("--anonymous", raw.anonymous,
-                   "With other names and addresses in it; captures of several nodes fit together "
-                   "where they are given the same secret word")
-      ->type_name("[WORD]")
+      ->add_option(
+          "--anonymous", raw.anonymous,
+          "With other names and addresses in it; captures of several nodes fit together "
+          "where they are given the same secret word, or @FILE that holds it (ps shows WORD)")
+      ->type_name("[WORD|@FILE]")
       ->expected(0, 1)
       ->needs(capture);
   facts->add_option("--save", options.output, "Write them there")->type_name("FILE");

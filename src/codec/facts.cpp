@@ -192,6 +192,8 @@ Result<ClusterFacts> merge(std::vector<ClusterFacts> clusters) {
     std::ranges::move(cluster.nodes, std::back_inserter(all.nodes));
     std::ranges::move(cluster.pairs, std::back_inserter(all.pairs));
     std::ranges::move(cluster.untried, std::back_inserter(all.untried));
+    std::ranges::move(cluster.rdma_paths, std::back_inserter(all.rdma_paths));
+    std::ranges::move(cluster.experiments, std::back_inserter(all.experiments));
   }
   DD_TRY(check_hosts(all, "put the recordings together"));
   return all;

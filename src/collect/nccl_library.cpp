@@ -15,6 +15,7 @@ using machine::FileTree;
 
 constexpr std::string_view kName = "libnccl.so.2";
 constexpr std::string_view kText = "NCCL version ";
+constexpr std::size_t kLongestBuild = 32;  // "2.28.9+cuda13.0" and what ends it
 constexpr std::size_t kMostCopies = 16;
 constexpr std::size_t kBlock = std::size_t{4} << 20;
 constexpr std::uint64_t kMostConstants = std::uint64_t{64} << 20;  // libtorch_cuda.so has as many
@@ -22,7 +23,7 @@ constexpr std::uint64_t kMostConstants = std::uint64_t{64} << 20;  // libtorch_c
 // --- its version ---
 
 // Among the constants of a library, block by block; the text may lie across two.
-std::string version_of_constants(const ReadPart& part, const ElfSection& constants) {
+NcclBuild build_of_constants(const ReadPart& part, const ElfSection& constants) {
   const auto end = constants.offset + std::min(constants.size, kMostConstants);
   std::string rest;
   for (auto at = constants.offset; at < end;) {
@@ -30,24 +31,28 @@ std::string version_of_constants(const ReadPart& part, const ElfSection& constan
         part(at, static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, end - at)));
     if (block.empty()) break;
     rest += block;
-    if (auto version = version_of_bytes(rest); !version.empty()) return version;
-    rest = rest.substr(rest.size() - std::min(rest.size(), 2 * kText.size()));
+    if (auto build = build_of_bytes(rest); !build.version.empty()) return build;
+    rest = rest.substr(rest.size() - std::min(rest.size(), kText.size() + kLongestBuild));
     at += block.size();
   }
-  return "";
+  return {};
 }
 
-std::string version_of(const FileTree& files, const std::string& path) {
-  if (auto named = version_of_file_name(path); !named.empty()) return named;
+NcclBuild build_of(const FileTree& files, const std::string& path) {
+  if (auto named = version_of_file_name(path); !named.empty()) return {.version = named};
   const auto part = parts_of(files, path);
   if (const auto constants = find_section(part, ".rodata")) {
-    return version_of_constants(part, *constants);
+    return build_of_constants(part, *constants);
   }
-  return version_of_bytes(files.read_head(path, 2 * kBlock).value_or(""));
+  return build_of_bytes(files.read_head(path, 2 * kBlock).value_or(""));
 }
 
 NcclLibrary library(const FileTree& files, const std::string& path, std::string origin) {
-  return {.path = path, .version = version_of(files, path), .origin = std::move(origin)};
+  auto [version, cuda] = build_of(files, path);
+  return {.path = path,
+          .version = std::move(version),
+          .origin = std::move(origin),
+          .cuda = std::move(cuda)};
 }
 
 // --- where it lies ---
@@ -61,14 +66,16 @@ std::optional<NcclLibrary> mapped(const FileTree& files, const JobWorld& world) 
       .path = path, .version = version_of_file_name(path), .origin = std::move(origin)};
 }
 
-// "2.21.5" of "nvidia_nccl_cu12-2.21.5.dist-info" beside the package.
-std::string version_of_wheel(const std::vector<std::string>& packages) {
+// "2.21.5" and "12" of "nvidia_nccl_cu12-2.21.5.dist-info" beside the package.
+NcclBuild build_of_wheel(const std::vector<std::string>& packages) {
   for (const auto& name : packages) {
     const auto info = before_suffix(name, ".dist-info");
-    if (!info || !info->starts_with("nvidia_nccl_cu")) continue;
-    return std::string(info->substr(info->rfind('-') + 1));
+    const auto rest = info ? after_prefix(*info, "nvidia_nccl_cu") : std::nullopt;
+    if (!rest) continue;
+    return {.version = std::string(rest->substr(rest->rfind('-') + 1)),
+            .cuda = std::string(rest->substr(0, rest->find('-')))};
   }
-  return "";
+  return {};
 }
 
 std::vector<NcclLibrary> wheels(const FileTree& files, const JobWorld& world) {
@@ -76,11 +83,12 @@ std::vector<NcclLibrary> wheels(const FileTree& files, const JobWorld& world) {
   for (const auto& packages : world.packages) {
     const auto path = packages + "/nvidia/nccl/lib/" + std::string(kName);
     if (!files.info(path)) continue;
-    auto version = version_of_wheel(files.names(packages));
-    if (version.empty()) version = version_of(files, path);
+    auto build = build_of_wheel(files.names(packages));
+    if (build.version.empty()) build = build_of(files, path);
     all.push_back({.path = path,
-                   .version = std::move(version),
-                   .origin = world.origin("wheel in " + packages)});
+                   .version = std::move(build.version),
+                   .origin = world.origin("wheel in " + packages),
+                   .cuda = std::move(build.cuda)});
   }
   return all;
 }
@@ -113,6 +121,7 @@ void append(std::vector<NcclLibrary> more, std::vector<NcclLibrary>& all) {
     } else if (seen->version.empty()) {
       seen->version = std::move(one.version);
     }
+    if (seen != all.end() && seen->cuda.empty()) seen->cuda = std::move(one.cuda);
   }
 }
 
@@ -123,13 +132,19 @@ std::string version_of_file_name(std::string_view path) {
   return split(version, '.').size() == 3 ? version : "";
 }
 
-std::string version_of_bytes(std::string_view bytes) {
+NcclBuild build_of_bytes(std::string_view bytes) {
+  constexpr std::string_view kNumber = "0123456789.";
+  const auto number_of = [&](std::string_view text) {
+    return text.substr(0, text.find_first_not_of(kNumber));
+  };
   for (auto at = bytes.find(kText); at != std::string_view::npos; at = bytes.find(kText, at + 1)) {
-    const auto rest = bytes.substr(at + kText.size(), 32);
-    const auto version = rest.substr(0, rest.find_first_not_of("0123456789."));
-    if (split(version, '.').size() == 3 && !version.ends_with('.')) return std::string(version);
+    const auto rest = bytes.substr(at + kText.size(), kLongestBuild);
+    const auto version = number_of(rest);
+    if (split(version, '.').size() != 3 || version.ends_with('.')) continue;
+    const auto behind = after_prefix(rest.substr(version.size()), "+cuda").value_or("");
+    return {.version = std::string(version), .cuda = std::string(number_of(behind))};
   }
-  return "";
+  return {};
 }
 
 std::vector<NcclLibrary> nccl_copies(const machine::FileTree& files,

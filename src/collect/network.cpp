@@ -25,7 +25,7 @@ bool same_link(const machine::FileTree& files, const std::string& folder, const 
 
 void add_files(const machine::Machine& machine,
                const std::map<std::string, std::string>& rdma,
-               bool& kernel_answers,
+               std::optional<Unknown>& late,
                Link& link) {
   const auto& files = machine.files();
   const auto folder = "/sys/class/net/" + link.name;
@@ -34,7 +34,7 @@ void add_files(const machine::Machine& machine,
   link.speed_mbps = parse_speed(files.word(folder + "/speed"), link.kind);
   if (device == rdma.end()) return;
   link.rdma_device = device->second;
-  link.qos = read_qos(machine, link.name, kernel_answers);
+  link.qos = read_qos(machine, link.name, late);
 }
 
 // /proc/net is of the network namespace that we are in, unlike sysfs.
@@ -77,9 +77,9 @@ void collect_links(machine::Machine& machine, const CollectRequest& /*request*/,
     return;
   }
   const auto rdma = rdma_devices(machine.files());
-  bool kernel_answers = true;
+  std::optional<Unknown> late;  // once a card kept the kernel waiting
   for (auto& link : *links) {
-    add_files(machine, rdma, kernel_answers, link);
+    add_files(machine, rdma, late, link);
     if (link.kind == LinkKind::bond) link.bond = read_bond(machine.files(), link.name);
   }
   node.links = *std::move(links);

@@ -1,5 +1,7 @@
 #include "collect/pci.h"
 
+#include <distdoctor/gpus.h>
+
 #include "base/text.h"
 #include "collect/collectors.h"
 
@@ -15,21 +17,13 @@ namespace {
 
 constexpr std::string_view kFolder = "/sys/bus/pci/devices/";
 constexpr std::uint16_t kNvidia = 0x10de;
-constexpr std::uint16_t kAmd = 0x1002;
+constexpr std::size_t kHeader = 64;        // and all that others than root may read
 constexpr std::size_t kPlainConfig = 256;  // of a config space, what is not extended
 
 // --- which devices ---
 
-constexpr std::uint32_t kDisplay = 0x03;
 constexpr std::uint32_t kNetwork = 0x02;
-constexpr std::uint32_t kAccelerator = 0x12;
 constexpr std::uint32_t kOtherBridge = 0x0680;
-
-bool is_gpu(const PciDevice& device) {
-  const auto base = device.device_class >> 16U;
-  const bool vendor = device.vendor == kNvidia || device.vendor == kAmd;
-  return vendor && (base == kDisplay || base == kAccelerator);
-}
 
 bool is_network_card(const PciDevice& device) {
   return device.device_class >> 16U == kNetwork;
@@ -74,11 +68,15 @@ void read_rest(const machine::FileTree& files, PciDevice& device) {
 }
 
 // The bit of a virtual function is reserved, and zero whatever its card does.
-std::optional<bool> read_relaxed_ordering(const machine::FileTree& files, const PciDevice& device) {
+std::optional<bool> read_relaxed_ordering(const machine::FileTree& files,
+                                          const PciDevice& device,
+                                          bool& readable) {
   const auto folder = std::string(kFolder) + device.address;
   if (!is_network_card(device) || files.read_link(folder + "/physfn")) return std::nullopt;
   const auto config = files.read_head(folder + "/config", kPlainConfig);
-  return config ? relaxed_ordering_of_config(*config) : std::nullopt;
+  if (!config) return std::nullopt;
+  readable = readable || config->size() > kHeader;
+  return relaxed_ordering_of_config(*config);
 }
 
 // --- what is on the way ---
@@ -90,7 +88,7 @@ AcsReading read_acs(const machine::FileTree& files, const std::string& address, 
   for (const std::size_t limit : {std::size_t{512}, std::size_t{4096}}) {
     const auto config = files.read_head(path, limit);
     if (!config) return {};
-    readable = readable || config->size() > 64;
+    readable = readable || config->size() > kHeader;
     reading = acs_of_config(*config);
     if (!reading.cut) break;
   }
@@ -187,7 +185,6 @@ AcsReading acs_of_config(std::string_view config) {
 }
 
 std::optional<bool> relaxed_ordering_of_config(std::string_view config) {
-  constexpr std::size_t kHeader = 64;  // and all that others than root may read
   constexpr unsigned kHasList = 0x10;  // of the status register
   constexpr unsigned char kExpress = 0x10;
   constexpr unsigned kEnabled = 0x10;
@@ -229,7 +226,7 @@ void collect_pci(machine::Machine& machine, const CollectRequest& /*request*/, N
     if (!is_wanted(device)) continue;
     device.above = parse_bridges_above(link);
     read_rest(files, device);
-    device.relaxed_ordering = read_relaxed_ordering(files, device);
+    device.relaxed_ordering = read_relaxed_ordering(files, device, pci.config_readable);
     pci.devices.push_back(std::move(device));
   }
   pci.iommu = read_iommu(files, pci.devices);

@@ -1,5 +1,6 @@
 #include "collect/qos.h"
 
+#include "base/error.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -42,22 +43,26 @@ std::optional<int> parse_traffic_class(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<LinkQos> read_qos(const machine::Machine& machine,
-                                const std::string& link,
-                                bool& kernel_answers) {
+Observed<LinkQos> read_qos(const machine::Machine& machine,
+                           const std::string& link,
+                           std::optional<Unknown>& late) {
   const auto& files = machine.files();
   const auto folder = "/sys/class/net/" + link;
   LinkQos qos;
-  if (kernel_answers) {
+  if (!late) {
     auto told = machine.qos(link);
-    kernel_answers = told || told.error().errno_value != ETIMEDOUT;
-    if (told) qos = *std::move(told);
+    if (told) {
+      qos = *std::move(told);
+    } else if (told.error().errno_value == ETIMEDOUT) {
+      late = unknown_because(told.error());
+    }
   }
   const auto trust = parse_trust(files.read(folder + "/qos/trust").value_or(""));
   if (!trust.empty()) qos.trust = trust;
   qos.ecn_tells = read_bits(files, folder + "/ecn/roce_np/enable");
   qos.ecn_slows = read_bits(files, folder + "/ecn/roce_rp/enable");
-  return qos == LinkQos{} ? std::nullopt : std::optional(std::move(qos));
+  if (qos != LinkQos{}) return qos;
+  return late.value_or(Unknown{Why::unsupported, "the driver of " + link + " tells none"});
 }
 
 }  // namespace distdoctor::collect

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <distdoctor/facts/network.h>
+#include <distdoctor/observed.h>
 
 #include "machine/machine.h"
 
@@ -19,10 +20,11 @@ std::string parse_trust(std::string_view text);
 // is forced on all packets.
 std::optional<int> parse_traffic_class(std::string_view text);
 
-// None where nothing is told: no DCB, no such files. A card's firmware may keep the kernel waiting:
-// once it was late, `kernel_answers` becomes false, and files alone are read.
-std::optional<LinkQos> read_qos(const machine::Machine& machine,
-                                const std::string& link,
-                                bool& kernel_answers);
+// Unsupported where nothing is told: no DCB, no such files. A card's firmware may keep the kernel
+// waiting: once it was late, `late` says so, files alone are read, and where they tell nothing
+// either it has timed out.
+Observed<LinkQos> read_qos(const machine::Machine& machine,
+                           const std::string& link,
+                           std::optional<Unknown>& late);
 
 }  // namespace distdoctor::collect

@@ -1,4 +1,5 @@
 #include <distdoctor/areas.h>
+#include <distdoctor/gpus.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/views.h>
 
@@ -66,20 +67,40 @@ struct Run {
   bool our_bug = false;
 };
 
-// A check that had nothing to look at has not passed. Those of the collectives judge runs; all
-// others judge nodes.
-void note_nothing_seen(const ClusterFacts& cluster, CheckLine& line) {
+bool lacks_rdma(const NodeFacts& node) {
+  return node.rdma.known() && node.rdma->devices.empty();
+}
+
+// Why the cluster has nothing for it; empty: it has.
+std::string_view nothing_for(Needs needs, const ClusterFacts& cluster) {
+  switch (needs) {
+    case Needs::nodes:
+      return "";
+    case Needs::pairs:
+      return cluster.nodes.size() < 2 && cluster.pairs.empty() ? "one node alone" : "";
+    case Needs::rdma:
+      return std::ranges::all_of(cluster.nodes, lacks_rdma) ? "no node has an RDMA device" : "";
+    case Needs::gpus:
+      return std::ranges::all_of(cluster.nodes, lacks_gpus) ? "no node has a GPU" : "";
+    case Needs::runs:
+      return cluster.experiments.empty() ? "no collective was run" : "";
+  }
+  return "";
+}
+
+// A check that had nothing to look at has not passed.
+void note_nothing_seen(const ClusterFacts& cluster, Needs needs, CheckLine& line) {
   if (line.result != CheckResult::pass) return;
-  if (area_of(line.name) == "collective" && cluster.experiments.empty()) {
-    line.result = CheckResult::skipped;
-    line.detail = "no collective was run";
-  } else if (std::ranges::none_of(cluster.nodes, &NodeFacts::reached)) {
+  if (needs != Needs::runs && std::ranges::none_of(cluster.nodes, &NodeFacts::reached)) {
     line.result = CheckResult::unknown;
     line.detail = "no node was reached";
+  } else if (const auto nothing = nothing_for(needs, cluster); !nothing.empty()) {
+    line.result = CheckResult::skipped;
+    line.detail = nothing;
   }
 }
 
-void describe(Run& run, std::size_t unreached) {
+void describe(Run& run, const Judge& judge, std::size_t unreached) {
   if (!run.findings.empty()) {
     const Finding& worst = std::ranges::max(run.findings, {}, &Finding::severity);
     run.line.result = result_of(worst.severity);
@@ -91,6 +112,9 @@ void describe(Run& run, std::size_t unreached) {
   } else if (unreached > 0) {
     run.line.result = CheckResult::unknown;
     run.line.detail = "not all nodes were reached";
+  } else if (judge.skipped()) {
+    run.line.result = CheckResult::skipped;
+    run.line.detail = *judge.skipped();
   }
 }
 
@@ -117,8 +141,8 @@ Run run_check(const Case& c, const NamedCheck& check, const Selection& selection
       ++unreached;
     }
   }
-  describe(run, unreached);
-  note_nothing_seen(c.cluster, run.line);
+  describe(run, judge, unreached);
+  note_nothing_seen(c.cluster, check.check->needs, run.line);
   return run;
 }
 

@@ -1,4 +1,6 @@
 // What a path carries: round trip, packet sizes, a bulk transfer, loss.
+#include <distdoctor/bulk_probe.h>
+
 #include "probe/endpoint.h"
 #include "probe/packets.h"
 #include "probe/probe.h"
@@ -24,7 +26,7 @@ using std::chrono::nanoseconds;
 
 constexpr int kPings = 10;
 constexpr std::uint64_t kSmallBytes = 64;
-constexpr std::uint64_t kBulkBytes = 256 * 1024;
+constexpr std::uint64_t kBulk = kBulkBytes;
 constexpr milliseconds kConnectTime{1'600};
 constexpr milliseconds kSearchTime{2'000};
 constexpr milliseconds kBulkTime{2'000};
@@ -65,11 +67,11 @@ bool send_bulk(const PathTarget& target, PathMtu& mtu, Deadline deadline) {
   const auto reply = bulk->ping(deadline.capped(kConnectTime));
   const bool in_full = reply && deadline.remaining() >= kBulkTime;
   const auto before = bulk->acknowledged();
-  const auto sent = bulk->send_data(kBulkBytes, deadline.capped(kBulkTime));
-  mtu.bulk_arrived = sent && sent->value == kBulkBytes;
+  const auto sent = bulk->send_data(kBulk, deadline.capped(kBulkTime));
+  mtu.bulk_arrived = sent && sent->value == kBulk;
   const auto delivered = bulk->acknowledged() - before;
   const auto request = std::min<std::uint64_t>(delivered, BulkRequest::kBytes);
-  mtu.bulk_bytes = static_cast<std::int64_t>(std::min(delivered - request, kBulkBytes));
+  mtu.bulk_bytes = static_cast<std::int64_t>(std::min(delivered - request, kBulk));
   if (!sent) mtu.error = sent.error().render();
   return in_full;
 }

@@ -62,11 +62,11 @@ bool RankWatch::add(pid_t pid) {
 }
 
 SharedSegments RankWatch::take(pid_t pid) {
+  SharedSegments all = nccl_segments_of(pid, folder_);
   const std::scoped_lock lock(mutex_);
-  auto found = ranks_.extract(pid);
-  if (found.empty()) return nccl_segments_of(pid, folder_);
-  add_new(nccl_segments_of(pid, folder_), found.mapped());
-  return std::move(found.mapped());
+  const auto found = ranks_.extract(pid);
+  if (!found.empty()) add_new(found.mapped(), all);
+  return all;
 }
 
 SharedSegments RankWatch::noted(pid_t pid) {
@@ -115,9 +115,20 @@ void RankWatch::look_on(const Fd& events) {
   }
 }
 
+// Without the lock: /proc may keep us waiting for a rank that hangs, and nobody else should wait
+// with us.
 void RankWatch::note() {
+  std::map<pid_t, SharedSegments> seen;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& rank : ranks_) seen[rank.first];
+  }
+  for (auto& [pid, segments] : seen) segments = nccl_segments_of(pid, folder_);
   const std::scoped_lock lock(mutex_);
-  for (auto& [pid, segments] : ranks_) add_new(nccl_segments_of(pid, folder_), segments);
+  for (const auto& [pid, segments] : seen) {
+    const auto rank = ranks_.find(pid);
+    if (rank != ranks_.end()) add_new(segments, rank->second);
+  }
 }
 
 }  // namespace distdoctor::probe

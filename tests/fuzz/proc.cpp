@@ -67,7 +67,7 @@ void read_rest(std::string_view text) {
   static_cast<void>(collect::container_of_cgroups(text));
   static_cast<void>(collect::parse_ahosts(text));
   static_cast<void>(collect::all_in_ld_cache(text, "libnccl.so.2"));
-  static_cast<void>(collect::version_of_bytes(text));
+  static_cast<void>(collect::build_of_bytes(text));
 }
 
 }  // namespace

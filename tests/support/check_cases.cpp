@@ -130,6 +130,7 @@ void run_cases(std::string_view name, const std::vector<CheckCase>& cases) {
     std::vector<std::string> gaps;
     for (const Gap& gap : judge.gaps()) gaps.push_back(gap.node + " " + gap.fact);
     CHECK(gaps == row.gaps);
+    CHECK(judge.skipped().value_or("") == row.skipped);
     check_quoting(check, row);
   }
 }

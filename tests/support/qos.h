@@ -41,7 +41,7 @@ inline void give_lossless_roce(World& world) {
 template <class Change>
 void change_qos(World& world, std::size_t node, Change change) {
   for (const char* name : {"rdma0", "rdma1"}) {
-    world.change_link(node, name, [&](Link& link) { change(*link.qos); });
+    world.change_link(node, name, [&](Link& link) { World::change(link.qos, change); });
   }
 }
 template <class Change>

@@ -73,6 +73,7 @@ struct NcclLibrary {
   std::string path = {};
   std::string version = {};  // "2.28.9"
   std::string origin = {};   // "mapped by pid 7", "LD_LIBRARY_PATH", "ld.so.cache"
+  std::string cuda = {};     // that it was built for: "12.9", "12"; empty: not known
   bool operator==(const NcclLibrary&) const = default;
 };
 
@@ -119,6 +120,7 @@ void fields(V& v, T& x) {
   v("path", x.path);
   v("version", x.version);
   v("origin", x.origin);
+  v("cuda", x.cuda);
 }
 
 }  // namespace distdoctor

@@ -3,6 +3,7 @@
 
 #include <distdoctor/address.h>
 #include <distdoctor/enum_names.h>
+#include <distdoctor/observed.h>
 
 #include <cstdint>
 #include <optional>
@@ -94,14 +95,16 @@ struct Link {
   bool up = false;                     // IFF_UP: administratively
   bool running = false;                // IFF_RUNNING: carrier and operstate; NCCL 2.28.3+ asks it
   bool carrier = false;
+  // Times that the carrier was lost since the link was made (sysfs carrier_down_count).
+  std::optional<std::int64_t> carrier_downs = {};
   std::string operstate = {};  // up, down, lowerlayerdown, dormant, unknown, ...
   std::string mac = {};
   std::string master = {};  // the bridge or bond that it belongs to
   std::vector<std::string> altnames = {};
   std::vector<LinkAddress> addresses = {};  // the kernel's order
-  std::string rdma_device = {};     // the RDMA device whose netdev this is (sysfs), or empty
-  std::optional<Bond> bond = {};    // of a bond, where it could be read
-  std::optional<LinkQos> qos = {};  // of a port with an RDMA device, where it tells any
+  std::string rdma_device = {};   // the RDMA device whose netdev this is (sysfs), or empty
+  std::optional<Bond> bond = {};  // of a bond, where it could be read
+  Observed<LinkQos> qos = {};     // of a port with an RDMA device
   bool operator==(const Link&) const = default;
 };
 
@@ -223,6 +226,7 @@ void fields(V& v, T& x) {
   v("up", x.up);
   v("running", x.running);
   v("carrier", x.carrier);
+  v("carrier_downs", x.carrier_downs);
   v("operstate", x.operstate);
   v("mac", x.mac);
   v("master", x.master);

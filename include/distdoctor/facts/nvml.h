@@ -29,6 +29,8 @@ struct NvmlGpu {
   // Clocks are held down now: "hw slowdown", "hw thermal", "hw power brake", "sw thermal",
   // "sw power cap", "sync boost", ... ("idle" and "application clocks" are left out).
   std::vector<std::string> throttle = {};
+  std::optional<int> busy_percent = {};                   // of the last second or less
+  std::optional<int> performance_state = {};              // 0 is the fastest, 15 the slowest
   std::optional<std::int64_t> ecc_uncorrected = {};       // since the driver was loaded
   std::optional<std::int64_t> ecc_uncorrected_ever = {};  // over the life of the board
   std::optional<bool> remap_pending = {};                 // rows wait for a reset to be remapped
@@ -85,6 +87,8 @@ void fields(V& v, T& x) {
   v("compute_mode", x.compute_mode);
   v("mig", x.mig);
   v("throttle", x.throttle);
+  v("busy_percent", x.busy_percent);
+  v("performance_state", x.performance_state);
   v("ecc_uncorrected", x.ecc_uncorrected);
   v("ecc_uncorrected_ever", x.ecc_uncorrected_ever);
   v("remap_pending", x.remap_pending);

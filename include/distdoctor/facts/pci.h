@@ -30,6 +30,9 @@ struct PciDevice {
   // Of a network card: it may send relaxed-ordering packets (Device Control, bit 4). None: as
   // above.
   std::optional<bool> relaxed_ordering = {};
+  // Address translation services are on (ATS Control, bit 15): then peer-to-peer packets may keep
+  // to the switch although ACS is on. None: no such capability, or only root may read it.
+  std::optional<bool> ats = {};
   std::optional<int> iommu_group = {};
   bool operator==(const PciDevice&) const = default;
 };
@@ -57,6 +60,7 @@ void fields(V& v, T& x) {
   v("max_speed_gts", x.max_speed_gts);
   v("acs_redirects", x.acs_redirects);
   v("relaxed_ordering", x.relaxed_ordering);
+  v("ats", x.ats);
   v("iommu_group", x.iommu_group);
 }
 template <class V, Is<Pci> T>

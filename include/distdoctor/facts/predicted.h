@@ -63,6 +63,9 @@ struct HcaLeftOut {
 
 struct NcclHcas {
   std::vector<HcaChoice> used = {};  // in NCCL's order; empty: NCCL falls back to sockets
+  // Ports of one card that NCCL 2.20 and later make one device of, "mlx5_0:1" and "mlx5_1:1"
+  // (NCCL_IB_MERGE_NICS); in NCCL's order.
+  std::vector<std::vector<std::string>> merged = {};
   std::vector<HcaLeftOut> left_out = {};
   std::string disabled_by = {};  // "NCCL_IB_DISABLE", "NCCL_NET", or empty
   bool operator==(const NcclHcas&) const = default;
@@ -182,6 +185,7 @@ void fields(V& v, T& x) {
 template <class V, Is<NcclHcas> T>
 void fields(V& v, T& x) {
   v("used", x.used);
+  v("merged", x.merged);
   v("left_out", x.left_out);
   v("disabled_by", x.disabled_by);
 }

@@ -69,7 +69,7 @@ const std::vector<CheckCase> cases = {
      {driver(blocker, likely, "12.9", "13.0")}},
     {"before 11 each minor version counted",
      [](World& w) { have(w, "10.2", "10.1"); },
-     {driver(blocker, likely, "10.1", "10.0")}},
+     {driver(blocker, likely, "10.1", "10.2")}},
     {"a login may find another PyTorch",
      [](World& w) {
        have(w, "12.1", "11.8");
@@ -82,6 +82,27 @@ const std::vector<CheckCase> cases = {
        World::change(w.node(1).identity, [](Identity& identity) { identity.container = "docker"; });
      },
      {driver(notice, possible, "11.8", "12.0")}},
+    {"NCCL of another CUDA than PyTorch",
+     [](World& w) {
+       have(w, "12.4", "12.4");
+       w.node(1).nccl_library =
+           NcclLibrary{.path = "/lib/libnccl.so.2", .version = "2.28.9", .cuda = "13"};
+     },
+     {{.code = "gpu-driver-too-old",
+       .severity = blocker,
+       .certainty = likely,
+       .symptom = Symptom::crash,
+       .says = "NCCL 2.28.9 on node1 (/lib/libnccl.so.2) was built for CUDA 13",
+       .blamed = {"node1"},
+       .evidence = {"node1 newest CUDA of the driver: 12.4, not 13.0 or newer; nvidia-smi | grep "
+                    "CUDA"},
+       .fixes = {"node1: (manual)"}}}},
+    {"PyTorch and NCCL are one finding",
+     [](World& w) {
+       have(w, "13.0", "12.9");
+       w.node(1).nccl_library = NcclLibrary{.version = "2.28.9", .cuda = "13.0"};
+     },
+     {driver(blocker, likely, "12.9", "13.0")}},
     {"near miss: no PyTorch, or a driver that does not say",
      [](World& w) {
        have(w, "", "11.8");

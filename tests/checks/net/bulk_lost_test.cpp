@@ -1,3 +1,4 @@
+#include "../checks/net/packet_lengths.h"
 #include "support/check_cases.h"
 
 #include <string>
@@ -38,20 +39,27 @@ Verdict lost(const char* says,
 }
 
 // What iptables-save shows of a rule whose match by length is not decoded.
-void drop_long(World& w, std::size_t node, const char* chain, const char* hook) {
-  FilterRule rule{
-      .conditions = {{.field = FilterField::protocol, .values = {"tcp"}},
-                     {.field = FilterField::other}},
-      .verdict = FilterVerdict::drop,
-      .packets = 12,
-      .number = 1,
-      .text = std::string("-A ") + chain + " -p tcp -m length --length 2000:65535 -j DROP"};
+void drop_by(World& w,
+             std::size_t node,
+             const std::string& chain,
+             const char* hook,
+             const std::string& match) {
+  FilterRule rule{.conditions = {{.field = FilterField::protocol, .values = {"tcp"}},
+                                 {.field = FilterField::other}},
+                  .verdict = FilterVerdict::drop,
+                  .packets = 12,
+                  .number = 1,
+                  .text = "-A " + chain + " -p tcp " + match + " -j DROP"};
   w.cluster.nodes[node].firewall = Firewall{.chains = {{.tool = FilterTool::iptables,
                                                         .family = "ip",
                                                         .table = "filter",
                                                         .name = chain,
                                                         .hook = hook,
                                                         .rules = {rule}}}};
+}
+
+void drop_long(World& w, std::size_t node, const char* chain, const char* hook) {
+  drop_by(w, node, chain, hook, "-m length --length 2000:65535");
 }
 
 const std::vector<CheckCase> cases = {
@@ -129,6 +137,20 @@ const std::vector<CheckCase> cases = {
      {},
      {"node0 path.bulk"}},
 
+    {"near miss: a crawl beside a rule that ends short packets",
+     [](World& w) {
+       swallow(w, 0, 1, 13'032);
+       drop_by(w, 0, "OUTPUT", "output", "-m length --length 0:100");
+     },
+     {},
+     {"node0 path.bulk"}},
+    {"near miss: a crawl beside a rule that only speaks of length",
+     [](World& w) {
+       swallow(w, 0, 1, 13'032);
+       drop_by(w, 0, "OUTPUT", "output", R"(-m comment --comment "any meta length > 1")");
+     },
+     {},
+     {"node0 path.bulk"}},
     {"near miss: UDP shrinks too, which is a black hole",
      [](World& w) {
        swallow(w, 0, 1);
@@ -145,6 +167,41 @@ const std::vector<CheckCase> cases = {
        World::change(w.pair(0, 1).paths[0].mtu, [](PathMtu& mtu) { mtu.small_arrived = false; });
      }},
 };
+
+TEST_CASE("the lengths that a rule asks for") {
+  struct Row {
+    const char* rule;
+    int from;
+    int to;
+  };
+  const std::vector<Row> rows = {
+      {"-A INPUT -p tcp -m length --length 2000:65535 -j DROP", 2000, 65'535},
+      {"-A INPUT -m length --length 40 -j DROP", 40, 40},
+      {"-A INPUT -m length --length 1000: -j DROP", 1000, 65'535},
+      {"-A INPUT -m length --length :200 -j DROP", 0, 200},
+      {"meta length > 1400 drop", 1401, 65'535},
+      {"meta length >= 1400 drop", 1400, 65'535},
+      {"tcp dport 5000 ip length < 100 counter drop", 0, 99},
+      {"ip length <= 100 drop", 0, 100},
+      {"ip length 1000-2000 drop", 1000, 2000},
+      {"ip6 length == 1280 drop", 1280, 1280},
+      {R"(comment "meta length > 1" meta length 60 drop)", 60, 60},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.rule);
+    const auto lengths = checks::lengths_of(row.rule);
+    REQUIRE(lengths.has_value());
+    CHECK(lengths->from == row.from);
+    CHECK(lengths->to == row.to);
+  }
+  for (const char* none :
+       {"", "length", "-m length ! --length 0:100 -j DROP", "meta length != 100 drop",
+        "meta length { 100, 200 } drop", "ip length @sizes drop", "udp length > 1000 drop",
+        R"(comment "meta length > 1" drop)", "--length x:y", "meta length > drop"}) {
+    CAPTURE(none);
+    CHECK_FALSE(checks::lengths_of(none).has_value());
+  }
+}
 
 TEST_CASE("net/bulk_lost") {
   run_cases("net/bulk_lost", cases);

@@ -139,7 +139,9 @@ const std::vector<CheckCase> cases = {
     {"near miss: a port that NCCL does not use",
      [](World& w) {
        give_lossless_roce(w);
-       w.change_link(2, "rdma1", [](Link& link) { link.qos->pause = 0; });
+       w.change_link(2, "rdma1", [](Link& link) {
+         World::change(link.qos, [](LinkQos& qos) { qos.pause = 0; });
+       });
        set_and_predict(w, "NCCL_IB_HCA", "=mlx5_0");
      }},
     {"near miss: two links of one device, and which port is which is not told",
@@ -148,10 +150,17 @@ const std::vector<CheckCase> cases = {
        World::change(w.node(2).links, [](std::vector<Link>& links) {
          for (Link& link : links) {
            if (link.rdma_device == "mlx5_1") link.rdma_device = "mlx5_0";
-           if (link.qos) link.qos->pause = 0;
+           if (link.qos.known()) World::change(link.qos, [](LinkQos& qos) { qos.pause = 0; });
          }
        });
      }},
+    {"a card that was late is a gap",
+     [](World& w) {
+       give_lossless_roce(w);
+       w.change_link(2, "rdma1", [](Link& link) { link.qos = Unknown{Why::timed_out, "late"}; });
+     },
+     {},
+     {"node2 net.rdma1.qos"}},
     {"unseen links are a gap",
      [](World& w) {
        give_lossless_roce(w);

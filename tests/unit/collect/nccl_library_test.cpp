@@ -28,12 +28,14 @@ TEST_CASE("NCCL's version by file name") {
   CHECK(version_of_file_name("").empty());
 }
 
-TEST_CASE("NCCL's version by its own text") {
-  CHECK(version_of_bytes("\x7f\x45LF..NCCL version 2.28.9+cuda13.0\n") == "2.28.9");
-  CHECK(version_of_bytes("NCCL version mismatch ... NCCL version 2.14.3 compiled") == "2.14.3");
-  CHECK(version_of_bytes("NCCL version 2.28").empty());
-  CHECK(version_of_bytes("NCCL version ").empty());
-  CHECK(version_of_bytes("").empty());
+TEST_CASE("NCCL's version and CUDA by its own text") {
+  CHECK(build_of_bytes("\x7f\x45LF..NCCL version 2.28.9+cuda13.0\n") ==
+        NcclBuild{"2.28.9", "13.0"});
+  CHECK(build_of_bytes("NCCL version mismatch ... NCCL version 2.14.3 compiled") ==
+        NcclBuild{"2.14.3", ""});
+  CHECK(build_of_bytes("NCCL version 2.28") == NcclBuild{});
+  CHECK(build_of_bytes("NCCL version ") == NcclBuild{});
+  CHECK(build_of_bytes("") == NcclBuild{});
 }
 
 TEST_CASE("the wheel of a virtual environment goes before LD_LIBRARY_PATH") {
@@ -44,10 +46,11 @@ TEST_CASE("the wheel of a virtual environment goes before LD_LIBRARY_PATH") {
   CHECK(library_of(captured).origin == "LD_LIBRARY_PATH");
   const std::string packages = "/venv/lib/python3.12/site-packages";
   files[packages + "/nvidia/nccl/lib/libnccl.so.2"].text = "ELF NCCL version 2.21.5+cuda12.4";
-  CHECK(library_of(captured) ==
-        NcclLibrary{packages + "/nvidia/nccl/lib/libnccl.so.2", "2.21.5", "wheel in " + packages});
+  CHECK(library_of(captured) == NcclLibrary{packages + "/nvidia/nccl/lib/libnccl.so.2", "2.21.5",
+                                            "wheel in " + packages, "12.4"});
   files[packages + "/nvidia_nccl_cu12-2.27.3.dist-info/METADATA"].text = "Name: nvidia-nccl-cu12";
   CHECK(library_of(captured).version == "2.27.3");
+  CHECK(library_of(captured).cuda == "12");
 }
 
 TEST_CASE("the wheel that a running rank's Python would take") {
@@ -79,5 +82,6 @@ TEST_CASE("which library a program would load: LD_LIBRARY_PATH before the cache,
   CHECK(library_of(captured) == NcclLibrary{"/usr/lib/libnccl.so.2.28.9", "2.28.9", "ld.so.cache"});
   captured.environment["LD_LIBRARY_PATH"] = "/none:relative::/opt/lib";
   files["/opt/lib/libnccl.so.2"].text = "ELF NCCL version 2.21.5+cuda12.4";
-  CHECK(library_of(captured) == NcclLibrary{"/opt/lib/libnccl.so.2", "2.21.5", "LD_LIBRARY_PATH"});
+  CHECK(library_of(captured) ==
+        NcclLibrary{"/opt/lib/libnccl.so.2", "2.21.5", "LD_LIBRARY_PATH", "12.4"});
 }

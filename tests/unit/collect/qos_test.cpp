@@ -26,9 +26,11 @@ machine::CapturedMachine with_ecn(const std::string& tells, const std::string& s
   }
   return captured;
 }
-std::optional<LinkQos> read(const machine::CapturedMachine& captured) {
-  bool kernel_answers = true;
-  return read_qos(*machine::Machine::captured(captured), "rdma0", kernel_answers);
+const Observed<LinkQos> kUntold = Unknown{Why::unsupported, "the driver of rdma0 tells none"};
+
+Observed<LinkQos> read(const machine::CapturedMachine& captured) {
+  std::optional<Unknown> late;
+  return read_qos(*machine::Machine::captured(captured), "rdma0", late);
 }
 
 // rdma0 of mlx5_0, as netlink, DCB and sysfs show it.
@@ -73,8 +75,20 @@ TEST_CASE("the words of MLNX_OFED's files") {
 TEST_CASE("ECN of all priorities, or of none that is told") {
   CHECK(read(with_ecn("00010000", "10000001")) ==
         LinkQos{.ecn_tells = 1 << 3, .ecn_slows = 1 << 7 | 1});
-  CHECK(read(with_ecn("0000000", "0000000x")) == std::nullopt);
-  CHECK(read({}) == std::nullopt);
+  CHECK(read(with_ecn("0000000", "0000000x")) == kUntold);
+  CHECK(read({}) == kUntold);
+}
+
+TEST_CASE("a card that was late once is not asked again, and what its files tell counts") {
+  const Unknown was_late{Why::timed_out, "rdma1 was late"};
+  const auto read_late = [&](machine::CapturedMachine captured) {
+    std::optional<Unknown> late = was_late;
+    captured.qos["rdma0"] = {.pause = 8};
+    return read_qos(*machine::Machine::captured(captured), "rdma0", late);
+  };
+  CHECK(read_late({}) == was_late);
+  CHECK(read_late(with_ecn("00010000", "10000001")) ==
+        LinkQos{.ecn_tells = 1 << 3, .ecn_slows = 1 << 7 | 1});
 }
 
 TEST_CASE("a link with an RDMA device tells of its priorities, and no other") {
@@ -85,7 +99,7 @@ TEST_CASE("a link with an RDMA device tells of its priorities, and no other") {
   CHECK(node.links->at(0).qos ==
         LinkQos{
             .trust = "dscp", .by_dscp = {{26, 3}}, .pause = 8, .ecn_tells = 8, .ecn_slows = 0x88});
-  CHECK_FALSE(node.links->at(1).qos.has_value());
+  CHECK(node.links->at(1).qos == Observed<LinkQos>());
   CHECK(node.rdma->devices.at(0).ports.at(0).traffic_class == Number(106));
 }
 
@@ -94,7 +108,7 @@ TEST_CASE("a sysfs of another network namespace tells nothing of our link's prio
   captured.files["/sys/class/net/rdma0/ifindex"].text = "17\n";
   NodeFacts node;
   look(*machine::Machine::captured(captured), node);
-  CHECK_FALSE(node.links->at(0).qos.has_value());
+  CHECK(node.links->at(0).qos == Observed<LinkQos>());
 }
 
 TEST_CASE("a machine that was written down tells the same") {
@@ -102,7 +116,7 @@ TEST_CASE("a machine that was written down tells the same") {
   capture::Recorder recorder(*original);
   NodeFacts before;
   look(recorder.machine(), before);
-  REQUIRE(before.links->at(0).qos.has_value());
+  REQUIRE(before.links->at(0).qos.known());
   const auto again = capture::read(capture::write(recorder.notes()), "node.json");
   REQUIRE(again.has_value());
   CHECK(again->qos.size() == 1);
