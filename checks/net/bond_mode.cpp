@@ -159,8 +159,17 @@ void judge_order(const Case& c, const BondInUse& row, Judge& judge) {
   judge.report(std::move(finding));
 }
 
+// A team tells nothing there.
+void note_untold(const BondInUse& row, Judge& judge) {
+  if (row.told != nullptr) return;
+  judge.miss({.node = row.node->host,
+              .fact = "net." + row.bond->name + ".bond",
+              .why = {Why::unsupported, "/proc/net/bonding tells nothing of it"}});
+}
+
 void run(const Case& c, Judge& judge) {
   for (const BondInUse& row : bonds_in_use(c, judge)) {
+    note_untold(row, judge);
     if (row.told == nullptr) continue;
     judge_aggregators(c, row, judge);
     judge_speeds(row, judge);

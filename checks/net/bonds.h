@@ -53,14 +53,6 @@ inline BondInUse bond_of(const NodeFacts& node, const Link& link) {
   return {&node, &link, link.bond ? &*link.bond : nullptr};
 }
 
-// A team tells nothing there.
-inline void note_untold(const BondInUse& row, Judge& judge) {
-  if (row.told != nullptr) return;
-  judge.miss({.node = row.node->host,
-              .fact = "net." + row.bond->name + ".bond",
-              .why = {Why::unsupported, "/proc/net/bonding tells nothing of it"}});
-}
-
 inline std::vector<BondInUse> bonds_in_use(const Case& c, Judge& judge) {
   std::vector<BondInUse> all;
   for (const NodeFacts& node : c.cluster.nodes) {
@@ -69,9 +61,7 @@ inline std::vector<BondInUse> bonds_in_use(const Case& c, Judge& judge) {
     for (const Link& link : *links) {
       const bool used =
           is_bond(link) && (carries_tcp(c, node, link) || carries_rdma(c, node, link));
-      if (!used) continue;
-      all.push_back(bond_of(node, link));
-      note_untold(all.back(), judge);
+      if (used) all.push_back(bond_of(node, link));
     }
   }
   if (all.empty()) judge.skip("no bond carries the job's data");

@@ -20,7 +20,8 @@ constexpr double kLopsided = 0.25;
 // Where the kernel knows no speed of the links (virtual machines, containers) a processor may be
 // what limits a wire that is faster than this.
 constexpr double kAnyProcessor = 1.25;  // GB/s
-// Of physical links: up to here any processor fills them.
+// Of physical links: up to here any processor fills them. What is slower than others and faster
+// than this may be a processor that has other work.
 constexpr double kEasilyFilled = 3.125;  // GB/s
 
 using Wires = std::vector<MeasuredWire>;
@@ -175,6 +176,11 @@ void report(const SlowNode& found, Judge& judge) {
                   found.node->host, what_it_does(found), speed_text(most), speed_text(found.others),
                   explained ? ": its link is that slow, by its own word" : ""));
   if (explained) finding.severity = Severity::notice;
+  if (!explained && most >= kEasilyFilled) {
+    finding.severity = Severity::notice;
+    finding.certainty = Certainty::possible;
+    finding.summary += "; at that speed a busy processor may be what limits it";
+  }
   finding.subjects.nodes = {found.node->host};
   for (const MeasuredWire& row : found.wires) {
     finding.evidence.push_back(

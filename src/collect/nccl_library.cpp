@@ -118,10 +118,10 @@ void append(std::vector<NcclLibrary> more, std::vector<NcclLibrary>& all) {
     const auto seen = std::ranges::find(all, one.path, &NcclLibrary::path);
     if (seen == all.end()) {
       all.push_back(std::move(one));
-    } else if (seen->version.empty()) {
-      seen->version = std::move(one.version);
+      continue;
     }
-    if (seen != all.end() && seen->cuda.empty()) seen->cuda = std::move(one.cuda);
+    if (seen->version.empty()) seen->version = std::move(one.version);
+    if (seen->cuda.empty()) seen->cuda = std::move(one.cuda);
   }
 }
 

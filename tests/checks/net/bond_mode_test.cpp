@@ -48,7 +48,7 @@ Verdict apart(Severity severity, const char* rest) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy", [](World&) {}},
+    {"healthy", [](World&) {}, {}, {}, "no bond carries the job's data"},
     {"healthy: LACP", lacp},
     {"healthy: LACP, as others than root see it",
      [](World& w) {
@@ -85,7 +85,8 @@ const std::vector<CheckCase> cases = {
          w.change_link(i, "eth1", [](Link& link) { link.bond.reset(); });
        }
      },
-     {apart(notice, "")}},
+     {apart(notice, "")},
+     {"node0 net.eth1.bond", "node2 net.eth1.bond", "node3 net.eth1.bond"}},
     {"near miss: the other aggregator's link is down, which is told elsewhere",
      [](World& w) {
        part(w);
@@ -146,7 +147,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        part(w);
        for (Prediction& prediction : w.cluster.predicted.nodes) prediction.nccl = NcclChoice{};
-     }},
+     },
+     {},
+     {},
+     "no bond carries the job's data"},
     {"a bond that carries the job's RDMA",
      [](World& w) {
        part(w);
@@ -160,7 +164,8 @@ const std::vector<CheckCase> cases = {
     {"unseen links are a gap",
      [](World& w) { w.node(1).links = Unknown{.kind = Why::failed, .text = "netlink: EPERM"}; },
      {},
-     {"node1 net.links"}},
+     {"node1 net.links"},
+     "no bond carries the job's data"},
 };
 
 TEST_CASE("net/bond_mode") {

@@ -49,7 +49,7 @@ Verdict down(Severity severity, const char* says, const std::string& state = "do
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy", [](World&) {}},
+    {"healthy", [](World&) {}, {}, {}, "no bond carries the job's data"},
     {"healthy: bonds", bond},
     {"healthy: bonds that tell of themselves", [](World& w) { give_bonds(w, "802.3ad"); }},
     {"healthy: links that have failed before",
@@ -103,7 +103,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        half(w);
        for (Prediction& prediction : w.cluster.predicted.nodes) prediction.nccl = NcclChoice{};
-     }},
+     },
+     {},
+     {},
+     "no bond carries the job's data"},
     {"near miss: none left is another check's",
      [](World& w) {
        half(w);
@@ -117,7 +120,8 @@ const std::vector<CheckCase> cases = {
     {"unseen links are a gap",
      [](World& w) { w.node(1).links = Unknown{.kind = Why::failed, .text = "netlink: EPERM"}; },
      {},
-     {"node1 net.links"}},
+     {"node1 net.links"},
+     "no bond carries the job's data"},
 };
 
 TEST_CASE("net/bond") {

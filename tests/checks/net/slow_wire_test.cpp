@@ -71,7 +71,11 @@ std::vector<std::string> both(std::vector<std::string> a, const std::vector<std:
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy, nothing measured", [](World&) {}},
+    {"healthy, nothing measured",
+     [](World&) {},
+     {},
+     {},
+     "plain TCP was not measured: bisect does so"},
     {"healthy wires", fast_wires},
     {"healthy: a bond that puts all streams on one of its members",
      [](World& w) {
@@ -99,6 +103,19 @@ const std::vector<CheckCase> cases = {
               "node1 sends at 8 Gb/s at most by plain TCP, where the others reach 80 Gb/s",
               {"node1"},
               {line(1, 0, kSlow, kAmong), line(1, 2, kSlow, kAmong)},
+              look("node1"))}},
+    {"so fast that a busy processor may be the reason: a notice",
+     [](World& w) {
+       fast_wires(w);
+       carry(w, 1, 0, confirmed(4, 4));
+       carry(w, 1, 2, confirmed(4, 4));
+     },
+     {verdict(notice,
+              possible,
+              "where the others reach 80 Gb/s among themselves; at that speed a busy processor",
+              {"node1"},
+              {line(1, 0, "32 Gb/s by 1, 32 Gb/s by 8, 32 Gb/s by 8", kAmong),
+               line(1, 2, "32 Gb/s by 1, 32 Gb/s by 8, 32 Gb/s by 8", kAmong)},
               look("node1"))}},
     {"a node that receives slowly",
      [](World& w) {

@@ -73,7 +73,10 @@ const std::vector<CheckCase> cases = {
        fails(w, "ibv_create_cq: EIO", EIO);
        w.cluster.nodes.erase(w.cluster.nodes.begin());
        w.cluster.nodes.resize(1);
-     }},
+     },
+     {},
+     {},
+     "one node alone"},
     {"unseen is a gap",
      [](World& w) {
        fails(w, "", 0);

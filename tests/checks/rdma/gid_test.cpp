@@ -149,7 +149,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        without_address(w);
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does without NCCL"},
     {"a job that may not use NCCL: a notice",
      [](World& w) {
        without_address(w);

@@ -87,7 +87,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        own_list(w, "mlx4_0");
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does without NCCL"},
     {"unseen is a gap",
      [](World& w) {
        own_list(w, "mlx4_0");

@@ -127,13 +127,19 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        give_infiniband(w);
        only(w, 1);
-     }},
+     },
+     {},
+     {},
+     "one node alone"},
     {"near miss: Gloo",
      [](World& w) {
        give_infiniband(w);
        lose_all(w, 2);
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does without NCCL"},
     {"unseen is a gap, and no difference",
      [](World& w) {
        give_infiniband(w);

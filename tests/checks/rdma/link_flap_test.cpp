@@ -56,7 +56,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        log_of(w, {{6600, kDown}});
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does without NCCL"},
     {"a log that may not be read is a gap",
      [](World& w) {
        log_of(w, {});

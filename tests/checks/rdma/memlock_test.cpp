@@ -151,7 +151,10 @@ const std::vector<CheckCase> cases = {
        limit(w, 65536);
        w.cluster.nodes.erase(w.cluster.nodes.begin());
        w.cluster.nodes.resize(1);
-     }},
+     },
+     {},
+     {},
+     "one node alone"},
     {"unseen limits are a gap",
      [](World& w) {
        give_infiniband(w);

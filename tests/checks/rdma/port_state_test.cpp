@@ -139,7 +139,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        polling(w);
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does without NCCL"},
     {"unseen is a gap",
      [](World& w) {
        polling(w);

@@ -41,10 +41,12 @@ void only(World& w, std::size_t nodes) {
   w.cluster.predicted.nodes.resize(nodes);
 }
 
+const char* const kUntold = "no RoCE port in use tells of its priorities";
+
 const std::vector<CheckCase> cases = {
-    {"healthy: no RDMA", [](World&) {}},
-    {"healthy: InfiniBand", give_infiniband},
-    {"healthy: RoCE that tells nothing", give_roce},
+    {"healthy: no RDMA", [](World&) {}, {}, {}, kUntold},
+    {"healthy: InfiniBand", give_infiniband, {}, {}, kUntold},
+    {"healthy: RoCE that tells nothing", give_roce, {}, {}, kUntold},
     {"healthy: alike", give_lossless_roce},
     {"healthy: the rails of a node differ, and alike on all nodes",
      [](World& w) {

@@ -17,6 +17,7 @@ void cards(World& w) {
   for (std::size_t i = 0; i < w.cluster.nodes.size(); ++i) {
     change_rdma(w, i, [](Rdma& rdma) { rdma.devices[1].pci = "0000:2a:00.0"; });
     World::change(w.node(i).pci, [](Pci& pci) {
+      pci.config_readable = true;
       for (const char* address : {"0000:18:00.0", "0000:2a:00.0"}) {
         pci.devices.push_back({.address = address,
                                .vendor = 0x15b3,
@@ -85,6 +86,14 @@ const std::vector<CheckCase> cases = {
        for (const std::size_t i : {0U, 1U, 2U}) set(w, i, false);
      }},
     {"near miss: nobody may read it",
+     [](World& w) {
+       cards(w);
+       set(w, 2, std::nullopt);
+       World::change(w.node(2).pci, [](Pci& pci) { pci.config_readable = false; });
+     },
+     {},
+     {"node2 pci.relaxed_ordering"}},
+    {"near miss: a card without the capability",
      [](World& w) {
        cards(w);
        set(w, 2, std::nullopt);

@@ -58,7 +58,10 @@ const std::vector<CheckCase> cases = {
        management(w);
        w.cluster.nodes.erase(w.cluster.nodes.begin());
        w.cluster.nodes.resize(1);
-     }},
+     },
+     {},
+     {},
+     "one node alone"},
     {"unseen is a gap",
      [](World& w) {
        management(w);

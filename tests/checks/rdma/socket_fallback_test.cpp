@@ -98,7 +98,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        disabled(w);
        w.cluster.nodes.resize(1);
-     }},
+     },
+     {},
+     {},
+     "one node alone"},
     {"unseen is a gap",
      [](World& w) {
        disabled(w);

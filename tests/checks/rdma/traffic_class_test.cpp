@@ -50,9 +50,13 @@ const std::string kSays =
     "priority ";
 
 const std::vector<CheckCase> cases = {
-    {"healthy: no RDMA", [](World&) {}},
-    {"healthy: InfiniBand", give_infiniband},
-    {"healthy: RoCE that tells nothing", give_roce},
+    {"healthy: no RDMA", [](World&) {}, {}, {}, "no RoCE port in use tells of its priorities"},
+    {"healthy: InfiniBand", give_infiniband, {}, {}, "no RoCE port in use tells of its priorities"},
+    {"healthy: RoCE that tells nothing",
+     give_roce,
+     {},
+     {},
+     "no RoCE port in use tells of its priorities"},
     {"healthy: lossless, and the job is in that class", give_lossless_roce},
     {"healthy: lossless, and the ports put all packets into that class",
      [](World& w) {
@@ -195,17 +199,26 @@ const std::vector<CheckCase> cases = {
          }
        }
        change_all_qos(w, [](LinkQos& qos) { qos.by_dscp = {{.dscp = 26, .priority = 3}}; });
-     }},
+     },
+     {},
+     {},
+     "no RoCE port in use tells of its priorities"},
     {"near miss: ports that NCCL does not use",
      [](World& w) {
        unset(w);
        set_and_predict(w, "NCCL_IB_HCA", "=mlx5_7");
-     }},
+     },
+     {},
+     {},
+     "no RoCE port in use tells of its priorities"},
     {"near miss: one node alone",
      [](World& w) {
        unset(w);
        w.cluster.nodes.resize(1);
-     }},
+     },
+     {},
+     {},
+     "one node alone"},
     {"unseen links are a gap",
      [](World& w) {
        unset(w);

@@ -229,7 +229,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        in_docker(w);
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does without NCCL"},
     {"near miss: EFA has a library of its own",
      [](World& w) {
        in_docker(w);

@@ -39,9 +39,15 @@ const std::vector<CheckCase> cases = {
      {blanks(R"("node0\r" (--env))", "printenv MASTER_ADDR", "*: MASTER_ADDR=node0")}},
     {"of a script: its line ends",
      [](World& w) { say(w, "node0\r", "crlf.sh:3"); },
+     {blanks(R"("node0\r" (crlf.sh:3))", "grep -n MASTER_ADDR crlf.sh", "*: (manual)")}},
+    {"of a script on a node: mended there",
+     [](World& w) {
+       say(w, "node0\r", "crlf.sh:3");
+       w.cluster.job.settings["MASTER_ADDR"].origin.node = "node0";
+     },
      {blanks(R"("node0\r" (crlf.sh:3))",
              "grep -n MASTER_ADDR crlf.sh",
-             R"(node0: sed -i 's/\r$//' crlf.sh)")}},
+             R"(node0: sed -i 's/\r$//' -- crlf.sh)")}},
     {"blanks on both sides",
      [](World& w) { say(w, " node0 "); },
      {blanks(R"(" node0 " (--env))", "printenv MASTER_ADDR", "*: MASTER_ADDR=node0")}},
