@@ -43,6 +43,16 @@ inline const Experiment* proof_run(const Case& c, const Isolation& found, std::s
   return i < found.proof.size() ? find_run(c, found.proof[i]) : nullptr;
 }
 
+// CUDA error 802, as the driver, NCCL and PyTorch write it: on a machine with NVSwitches the fabric
+// manager has not let the GPUs in.
+inline constexpr std::string_view kNoFabric = "system not yet initialized";
+inline constexpr std::string_view kNoFabricName = "SYSTEM_NOT_READY";
+
+inline constexpr std::string_view kStartFabric =
+    "start nvidia-fabricmanager in exactly the driver's version on the drained node (in a cloud's "
+    "virtual machine the fabric is the provider's); `nvidia-smi -q | grep -A 3 Fabric` shows "
+    "`Completed`";
+
 inline bool is_slow(const Isolation& found) {
   return found.ailment == Ailment::slow;
 }

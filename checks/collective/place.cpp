@@ -83,6 +83,20 @@ Fix look_at(const RunPlace& place) {
           .text = "as root; what it shows decides between a reset, a reboot and a repair"};
 }
 
+// CUDA did not start there for want of the NVSwitch fabric.
+bool lacks_fabric(const Case& c, const Isolation& found) {
+  const Experiment* sick = proof_run(c, found, 0);
+  if (sick == nullptr) return false;
+  return std::ranges::any_of(sick->ranks, [&](const RankRun& rank) {
+    const bool there = std::ranges::any_of(found.places, [&](const RunPlace& place) {
+      return place.node == rank.place.node &&
+             (place.device < 0 || place.device == rank.place.device);
+    });
+    return there && (rank.error.find(kNoFabric) != std::string::npos ||
+                     rank.error.find(kNoFabricName) != std::string::npos);
+  });
+}
+
 std::string summary_of(const Isolation& found) {
   const std::string where = where_text(found);
   if (found.layer == Layer::straggler) {
@@ -101,7 +115,22 @@ const char* code_of(const Isolation& found) {
   return found.layer == Layer::gpu ? "collective-gpu-bad" : "collective-node-bad";
 }
 
+void report_no_fabric(const Case& c, const Isolation& found, Judge& judge) {
+  Finding finding =
+      about(c, found, "collective-node-no-fabric",
+            fmt::format("no collective starts{}: its GPUs wait for the NVSwitch fabric (CUDA error "
+                        "802)",
+                        where_text(found)));
+  if (!add_proof(c, found, finding)) return;
+  for (const RunPlace& place : found.places) {
+    finding.fix.push_back(by_hand(place.node, std::string(kStartFabric)));
+    finding.fix.push_back(leave_out(place));
+  }
+  judge.report(std::move(finding));
+}
+
 void report_place(const Case& c, const Isolation& found, Judge& judge) {
+  if (lacks_fabric(c, found)) return report_no_fabric(c, found, judge);
   Finding finding = about(c, found, code_of(found), summary_of(found));
   if (!add_proof(c, found, finding)) return;
   for (const RunPlace& place : found.places) {
@@ -136,6 +165,16 @@ constexpr Page kGpuPage{
     .fix =
         "`dmesg` (Xid, AER), ECC counters, a reset (`nvidia-smi -r -i N` while nothing uses it), "
         "a repair. Until then leave it out.",
+    .verify = kVerify};
+constexpr Page kFabricPage{
+    .meaning =
+        "CUDA does not start on this node: error 802, `system not yet initialized`. Its GPUs hang "
+        "on NVSwitches, and the fabric manager has not let them in: it does not run, is of another "
+        "version than the driver, or met a fault.",
+    .confirm =
+        "`systemctl status nvidia-fabricmanager`; `nvidia-smi -q | grep -A 3 Fabric` (since "
+        "Hopper); `dmesg -T | grep -i nvswitch`.",
+    .fix = "nvidia-fabricmanager of exactly the driver's version, started on the drained node.",
     .verify = kVerify};
 constexpr Page kNodePage{
     .meaning =
@@ -182,6 +221,12 @@ constexpr Code kCodes[] = {{.id = "collective-gpu-bad",
                             .title = "A node is bad",
                             .causes = {},
                             .page = kNodePage},
+                           {.id = "collective-node-no-fabric",
+                            .fault_class = FaultClass::fabric_manager,
+                            .worst = Severity::blocker,
+                            .title = "GPUs of a node wait for the NVSwitch fabric",
+                            .causes = {},
+                            .page = kFabricPage},
                            {.id = "collective-link-bad",
                             .fault_class = FaultClass::unknown_connect,
                             .worst = Severity::blocker,

@@ -24,8 +24,11 @@ struct Words {
 
 constexpr std::string_view kReach =
     "`distdoctor check` on the same nodes tests the interfaces, ports and filters between them";
-constexpr std::array<Words, 12> kWords = {
-    {{"Duplicate GPU detected", "collective-duplicate-gpu", "two ranks use one GPU",
+constexpr std::string_view kFabric = "the GPUs wait for the NVSwitch fabric (CUDA error 802)";
+constexpr std::array<Words, 14> kWords = {
+    {{kNoFabric, "collective-fabric-not-ready", kFabric, kStartFabric},
+     {kNoFabricName, "collective-fabric-not-ready", kFabric, kStartFabric},
+     {"Duplicate GPU detected", "collective-duplicate-gpu", "two ranks use one GPU",
       "each rank takes the GPU of its LOCAL_RANK, and no more ranks than GPUs are started"},
      {"Multiple Ranks are using the same GPU", "collective-duplicate-gpu", "two ranks use one GPU",
       "each rank takes the GPU of its LOCAL_RANK, and no more ranks than GPUs are started"},
@@ -127,6 +130,14 @@ constexpr Code kCodes[] = {
          "The CUDA version that this NCCL was built with needs a newer driver than the one that is "
          "loaded, or no driver is loaded.",
          "A newer driver, or NCCL and torch built for an older CUDA."),
+    code("collective-fabric-not-ready",
+         FaultClass::fabric_manager,
+         "GPUs wait for the NVSwitch fabric",
+         "CUDA does not start: error 802, `system not yet initialized`, which PyTorch prints from "
+         "cudaGetDeviceCount and NCCL as a Cuda failure. On a machine with NVSwitches that means "
+         "that the fabric manager has not let the GPUs into the fabric: it does not run, is of "
+         "another version than the driver, or met a fault.",
+         "nvidia-fabricmanager of exactly the driver's version, started on the drained node."),
     code("collective-duplicate-gpu",
          FaultClass::dup_gpu,
          "Two ranks use one GPU",

@@ -5,6 +5,7 @@
 
 #include "devices.h"
 #include "distance.h"
+#include "nvml.h"
 
 #include <fmt/format.h>
 
@@ -49,13 +50,48 @@ struct Redirected {
   const PciDevice* port;
 };
 
-std::vector<Redirected> redirected(const NodeFacts& node) {
+// Models without the connector for an NVLink bridge.
+bool has_no_bridge(const Gpu* gpu) {
+  constexpr std::array<std::string_view, 8> kFamilies = {"L4",  "L40",  "L40S", "A2",
+                                                         "A10", "A10G", "A16",  "T4"};
+  return gpu != nullptr && std::ranges::find(kFamilies, family_of(gpu->model)) != kFamilies.end();
+}
+
+// An NVLink bridge joins the two cards ("NV4", "NV12"); none: nobody asked the driver.
+std::optional<bool> joined_by_nvlink(const NodeFacts& node,
+                                     const PciDevice& a,
+                                     const PciDevice& b) {
+  if (has_no_bridge(find_gpu(*node.gpu, a.address))) return false;
+  const NvmlGpu* one = find_answer(node, a.address);
+  const NvmlGpu* other = find_answer(node, b.address);
+  if (one == nullptr || other == nullptr) return std::nullopt;
+  return std::ranges::any_of(node.nvml->pairs, [&](const NvmlPair& pair) {
+    return pair.path.starts_with("NV") && pair.a == std::min(one->index, other->index) &&
+           pair.b == std::max(one->index, other->index);
+  });
+}
+
+// With translated addresses on both sides (ATS) a switch may pass their packets on in spite of ACS.
+bool both_translate(const PciDevice& a, const PciDevice& b) {
+  return a.ats == true && b.ats == true;
+}
+
+void note_unasked(const NodeFacts& node, Judge& judge) {
+  const Observed<bool> path =
+      Unknown{.kind = Why::failed, .text = "an NVLink bridge may join the GPUs: NVML did not say"};
+  judge.see(node, "nvml.path", path);
+}
+
+std::vector<Redirected> redirected(const NodeFacts& node, Judge& judge) {
   std::vector<Redirected> all;
   const auto gpus = pcie_gpus(node);
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     for (std::size_t j = i + 1; j < gpus.size(); ++j) {
       const PciDevice* port = redirecting_port(*node.pci, *gpus[i], *gpus[j]);
-      if (port != nullptr) all.push_back({.gpu = gpus[i], .other = gpus[j], .port = port});
+      if (port == nullptr || both_translate(*gpus[i], *gpus[j])) continue;
+      const auto joined = joined_by_nvlink(node, *gpus[i], *gpus[j]);
+      if (!joined) note_unasked(node, judge);
+      if (joined == false) all.push_back({.gpu = gpus[i], .other = gpus[j], .port = port});
     }
   }
   return all;
@@ -102,13 +138,13 @@ void report(const NodeFacts& node, const std::vector<Redirected>& all, Judge& ju
 }
 
 bool nothing_to_redirect(const NodeFacts& node) {
-  const Pci& pci = *node.pci;
-  const bool nvswitch = !devices_that(pci, is_nvswitch).empty();
-  return nvswitch || pci.virtual_machine || pci.iommu != "translated" || pcie_gpus(node).size() < 2;
+  const bool nvswitch = !devices_that(*node.pci, is_nvswitch).empty();
+  return nvswitch || node.pci->virtual_machine || pcie_gpus(node).size() < 2;
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no) return;
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
+  bool looked = false;
   static const Observed<bool> unread =
       Unknown{.kind = Why::denied, .text = "only root may read the config space of PCI bridges"};
   for (const NodeFacts& node : c.cluster.nodes) {
@@ -116,13 +152,16 @@ void run(const Case& c, Judge& judge) {
     if (gpus == nullptr || count_of(*gpus, GpuVendor::nvidia) < 2) continue;
     const auto* pci = judge.see(node, "pci", node.pci);
     if (pci == nullptr || nothing_to_redirect(node) || peer_access_off(c.cluster, node)) continue;
+    looked = true;
+    if (pci->iommu != "translated") continue;
     if (!pci->config_readable) {
       judge.see(node, "pci.acs", unread);
       continue;
     }
-    const auto all = redirected(node);
+    const auto all = redirected(node, judge);
     if (!all.empty()) report(node, all, judge);
   }
+  if (!looked) judge.skip("no two GPUs talk over PCIe bridges");
 }
 
 // --- the catalogue ---
@@ -133,7 +172,8 @@ constexpr Page kPage{
         "up to the root complex. With an IOMMU that translates addresses such copies may hang, "
         "corrupt data or crawl, though CUDA says that peer access works. Many machines run well "
         "so, "
-        "which is why this is only a hint: a first collective that hangs on one node is the sign.",
+        "which is why this is only a hint: a first collective that hangs on one node is the sign. "
+        "Cards that an NVLink bridge joins are not meant, nor those with ATS on.",
     .confirm =
         "`lspci -vvv | grep ACSCtl` as root: `ReqRedir+`; `cat /proc/cmdline`. Run the job with "
         "NCCL_P2P_DISABLE=1: if it no longer hangs, that is it. "

@@ -44,7 +44,7 @@ bool denies_peer_access(const NodeFacts& node) {
 
 void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
   const auto cards = std::ranges::count_if(node.gpu->gpus, is_geforce_40);
-  if (cards < 2 || !claims_peer_access(node.gpu->nvidia_driver)) return;
+  if (!claims_peer_access(node.gpu->nvidia_driver)) return;
   if (denies_peer_access(node) || peer_access_off(c.cluster, node)) return;
   Finding finding{.code = "gpu-consumer-p2p",
                   .severity = Severity::notice,
@@ -69,10 +69,15 @@ void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no) return;
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
+  bool looked = false;
   for (const NodeFacts& node : c.cluster.nodes) {
-    if (judge.see(node, "gpu", node.gpu) != nullptr) judge_node(c, node, judge);
+    const GpuFacts* gpus = judge.see(node, "gpu", node.gpu);
+    if (gpus == nullptr || std::ranges::count_if(gpus->gpus, is_geforce_40) < 2) continue;
+    looked = true;
+    judge_node(c, node, judge);
   }
+  if (!looked) judge.skip("no node has two GeForce RTX 40 cards");
 }
 
 // --- the catalogue ---

@@ -4,6 +4,7 @@
 #include <distdoctor/views.h>
 
 #include "devices.h"
+#include "nvml.h"
 
 #include <fmt/format.h>
 
@@ -133,9 +134,13 @@ void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
+  bool drivers = false;
   for (const NodeFacts& node : c.cluster.nodes) {
-    if (judge.see(node, "gpu", node.gpu) != nullptr && has_driver(node)) judge_node(c, node, judge);
+    if (judge.see(node, "gpu", node.gpu) == nullptr || !has_driver(node)) continue;
+    drivers = true;
+    judge_node(c, node, judge);
   }
+  if (!drivers) judge.skip(kNoDriver);
 }
 
 // --- the catalogue ---

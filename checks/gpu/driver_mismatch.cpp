@@ -5,6 +5,7 @@
 #include <distdoctor/xid.h>
 
 #include "devices.h"
+#include "nvml.h"
 
 #include <fmt/format.h>
 
@@ -130,6 +131,7 @@ void run(const Case& c, Judge& judge) {
     judge_node(c, node, judge);
     with_driver.push_back(&node);
   }
+  if (with_driver.empty()) judge.skip(kNoDriver);
   judge_nodes(with_driver, judge);
 }
 

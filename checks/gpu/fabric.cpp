@@ -36,6 +36,11 @@ bool has_programs(const Nvml& nvml) {
 }
 
 Fix start_the_manager(const NodeFacts& node, const Nvml& nvml) {
+  if (in_container(node)) {
+    return by_hand(node, fmt::format("on the host below {}, not in this container: drain it and "
+                                     "start nvidia-fabricmanager again, in the driver's version",
+                                     node.host));
+  }
   if (has_programs(nvml)) {
     return by_hand(node, fmt::format("drain {}, then start nvidia-fabricmanager again: with "
                                      "programs on the GPUs a restart ends them",
@@ -82,9 +87,18 @@ void judge_node(const Case& c, const NodeFacts& node, const Nvml& nvml, Judge& j
   judge.report(std::move(finding));
 }
 
+// GPUs of before Hopper, and old libraries, do not tell of theirs.
+bool tells_of_fabric(const NvmlGpu& gpu) {
+  return !gpu.fabric_state.empty() && gpu.fabric_state != "not supported";
+}
+
 void run(const Case& c, Judge& judge) {
-  each_told(c, judge,
-            [&](const NodeFacts& node, const Nvml& nvml) { judge_node(c, node, nvml, judge); });
+  bool looked = false;
+  const bool told = each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
+    looked = looked || std::ranges::any_of(nvml.gpus, tells_of_fabric);
+    judge_node(c, node, nvml, judge);
+  });
+  if (told && !looked) judge.skip("no GPU tells of an NVSwitch fabric");
 }
 
 // --- the catalogue ---
@@ -103,11 +117,12 @@ constexpr Page kPage{
         "--now nvidia-fabricmanager`. If it runs and the state stays, drain the node and reboot "
         "it. In a cloud's virtual machine the fabric is the provider's.",
     .verify = "`nvidia-smi -q | grep -A 3 Fabric` shows `Completed` and `Success` for each GPU."};
+constexpr std::string_view kCauses[] = {"collective-fabric-not-ready", "collective-node-no-fabric"};
 constexpr Code kCodes[] = {{.id = "gpu-fabric-not-ready",
                             .fault_class = FaultClass::fabric_manager,
                             .worst = Severity::blocker,
                             .title = "GPUs wait for the NVSwitch fabric",
-                            .causes = {},
+                            .causes = kCauses,
                             .page = kPage}};
 
 }  // namespace

@@ -74,6 +74,22 @@ bool dma_buf_possible(const NodeFacts& node, const Settings& settings) {
   return node.gpu->nvidia_open && kernel_has_dma_buf(node.identity->kernel);
 }
 
+// A module is loaded into the host's kernel, which a container may not do.
+Fix load_peermem(const NodeFacts& node) {
+  if (in_container(node)) {
+    return by_hand(node, fmt::format("on the host below {}, as root, not in this container: load "
+                                     "the module nvidia-peermem (modprobe), and name it in "
+                                     "/etc/modules-load.d for the next boot",
+                                     node.host));
+  }
+  return {.node = node.host,
+          .kind = Fix::Kind::shell,
+          .command = "modprobe nvidia-peermem",
+          .text =
+              "as root; for good: a file with `nvidia-peermem` in /etc/modules-load.d. "
+              "It needs the card's driver to be loaded first"};
+}
+
 void report_disabled(const Case& c, const NodeFacts& node, Judge& judge) {
   const auto severity = c.cluster.job.nccl == Use::yes ? Severity::degraded : Severity::notice;
   Finding finding{
@@ -94,11 +110,7 @@ void report_disabled(const Case& c, const NodeFacts& node, Judge& judge) {
        .command =
            "lsmod | grep -E 'nvidia_peermem|nv_peer_mem'; head -1 /proc/driver/nvidia/version; "
            "uname -r"});
-  finding.fix = {{.node = node.host,
-                  .kind = Fix::Kind::shell,
-                  .command = "modprobe nvidia-peermem",
-                  .text = "as root; for good: a file with `nvidia-peermem` in /etc/modules-load.d. "
-                          "It needs the card's driver to be loaded first"}};
+  finding.fix = {load_peermem(node)};
   judge.report(std::move(finding));
 }
 
@@ -129,12 +141,13 @@ void report_far(const NodeFacts& node, const std::vector<Near>& nearest, Judge& 
 
 // --- together ---
 
-void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
+// Whether there was a card and a GPU to look at.
+bool judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
   const Prediction* prediction = find_prediction(c.cluster, node.host);
-  if (prediction == nullptr || !rdma_carries_data(node, prediction->settings)) return;
+  if (prediction == nullptr || !rdma_carries_data(node, prediction->settings)) return false;
   const auto cards = cards_of(node);
   const auto gpus = gpus_of(node);
-  if (cards.empty() || gpus.empty()) return;
+  if (cards.empty() || gpus.empty()) return false;
   const auto nearest = nearest_cards(node, cards, gpus);
   // The bus of a guest is made up.
   const bool guest = node.pci->virtual_machine;
@@ -143,10 +156,13 @@ void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
   } else if (!node.gpu->peermem && !dma_buf_possible(node, prediction->settings)) {
     report_disabled(c, node, judge);
   }
+  return true;
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no || c.cluster.nodes.size() < 2) return;
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  bool looked = false;
   for (const NodeFacts& node : c.cluster.nodes) {
     const auto* gpus = judge.see(node, "gpu", node.gpu);
     const auto* devices = judge.see(node, "devices", node.devices);
@@ -155,8 +171,10 @@ void run(const Case& c, Judge& judge) {
     const auto* pci = judge.see(node, "pci", node.pci);
     const auto* rdma = judge.see(node, "rdma", node.rdma);
     const auto* identity = judge.see(node, "identity", node.identity);
-    if (pci != nullptr && rdma != nullptr && identity != nullptr) judge_node(c, node, judge);
+    if (pci == nullptr || rdma == nullptr || identity == nullptr) continue;
+    looked = judge_node(c, node, judge) || looked;
   }
+  if (!looked) judge.skip("no RDMA card that GPUs could use carries the job's data");
 }
 
 // --- the catalogue ---
@@ -169,7 +187,9 @@ constexpr Page kDisabledPage{
     .confirm =
         "`lsmod | grep nvidia_peermem`; with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=NET,GRAPH NCCL "
         "prints `GPU Direct RDMA Disabled`, and channels lack `/GDRDMA`.",
-    .fix = "`modprobe nvidia-peermem`, and at each boot by /etc/modules-load.d.",
+    .fix =
+        "`modprobe nvidia-peermem` on the host, also for containers, and at each boot by "
+        "/etc/modules-load.d.",
     .verify = "NCCL_DEBUG=INFO prints channels `via NET/IB/0/GDRDMA`."};
 constexpr Page kFarPage{
     .meaning =

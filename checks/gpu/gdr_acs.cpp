@@ -26,7 +26,8 @@ std::vector<Detour> detours(const NodeFacts& node) {
   std::vector<Detour> all;
   for (const RdmaDevice* rdma : cards_of(node)) {
     const PciDevice* card = find_device(*node.pci, rdma->pci);
-    if (card == nullptr) continue;
+    // A card that asks for addresses first (ATS) may send past ACS.
+    if (card == nullptr || card->ats == true) continue;
     for (const PciDevice* gpu : devices_that(*node.pci, is_nvidia_gpu)) {
       const PciDevice* port = redirecting_port(*node.pci, *gpu, *card);
       if (port != nullptr) all.push_back({.gpu = gpu, .card = card, .port = port});
@@ -71,23 +72,30 @@ void report(const NodeFacts& node, const std::vector<Detour>& all, Judge& judge)
   judge.report(std::move(finding));
 }
 
-void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
+// Whether there was anything on the way to look at.
+bool judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
   static const Observed<bool> unread =
       Unknown{.kind = Why::denied, .text = "only root may read the config space of PCI bridges"};
   const Prediction* prediction = find_prediction(c.cluster, node.host);
   const bool direct = node.gpu->peermem || node.gpu->nvidia_open;
-  if (!direct || prediction == nullptr || !rdma_carries_data(node, prediction->settings)) return;
-  if (node.pci->virtual_machine || node.pci->iommu != "translated") return;
+  if (!direct || prediction == nullptr || !rdma_carries_data(node, prediction->settings)) {
+    return false;
+  }
+  if (cards_of(node).empty() || node.pci->virtual_machine) return false;
+  if (node.pci->iommu != "translated") return true;
   if (!node.pci->config_readable) {
     judge.see(node, "pci.acs", unread);
-    return;
+    return true;
   }
   const auto all = detours(node);
   if (!all.empty()) report(node, all, judge);
+  return true;
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no || c.cluster.nodes.size() < 2) return;
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  bool looked = false;
   for (const NodeFacts& node : c.cluster.nodes) {
     const auto* gpus = judge.see(node, "gpu", node.gpu);
     const auto* devices = judge.see(node, "devices", node.devices);
@@ -95,8 +103,9 @@ void run(const Case& c, Judge& judge) {
     if (devices == nullptr || devices->rdma.empty()) continue;
     const auto* pci = judge.see(node, "pci", node.pci);
     const auto* rdma = judge.see(node, "rdma", node.rdma);
-    if (pci != nullptr && rdma != nullptr) judge_node(c, node, judge);
+    if (pci != nullptr && rdma != nullptr) looked = judge_node(c, node, judge) || looked;
   }
+  if (!looked) judge.skip("no RDMA card that GPUs could use directly carries the job's data");
 }
 
 // --- the catalogue ---

@@ -102,10 +102,18 @@ void report(
   judge.report(std::move(finding));
 }
 
+// Cards for desktops count none.
+bool counts_errors(const NvmlGpu& gpu) {
+  return gpu.ecc_uncorrected || gpu.remap_pending || gpu.remap_failed || gpu.retire_pending;
+}
+
 void run(const Case& c, Judge& judge) {
-  each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
+  bool looked = false;
+  const bool told = each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
+    looked = looked || !gpus_that(nvml, counts_errors).empty();
     for (const Kind& kind : kKinds) report(c, node, nvml, kind, judge);
   });
+  if (told && !looked) judge.skip("no GPU counts errors of its memory");
 }
 
 // --- the catalogue ---

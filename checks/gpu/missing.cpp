@@ -242,8 +242,10 @@ constexpr Page kVisiblePage{
         "/dev/dri`; in Kubernetes a limit on nvidia.com/gpu. On a host: the group of the node "
         "(video, render).",
     .verify = kVerify};
-constexpr std::string_view kFewer[] = {"gpu-count-differs", "gpu-too-few"};
-constexpr std::string_view kNoneDriven[] = {"gpu-count-differs", "gpu-not-visible"};
+constexpr std::string_view kFewer[] = {"gpu-count-differs", "gpu-fewer-than-expected", "gpu-none",
+                                       "gpu-too-few"};
+constexpr std::string_view kNoneDriven[] = {"gpu-count-differs", "gpu-fewer-than-expected",
+                                            "gpu-none", "gpu-not-visible"};
 constexpr std::string_view kShut[] = {"gpu-too-few"};
 constexpr Code kCodes[] = {{.id = "gpu-missing",
                             .fault_class = FaultClass::gpu_fault,

@@ -64,6 +64,19 @@ void judge_mig(const Case& c, const NodeFacts& node, const Nvml& nvml, Judge& ju
 
 // --- compute mode ---
 
+Fix open_to_programs(const NodeFacts& node, const NvmlGpu& gpu) {
+  const auto command = fmt::format("nvidia-smi -i {} -c DEFAULT", shell_quote(handle_of(gpu)));
+  if (in_container(node)) {
+    return by_hand(node, fmt::format("on the host, not in this container: `{}` as root; somebody "
+                                     "set it on purpose: ask first",
+                                     command));
+  }
+  return {.node = node.host,
+          .kind = Fix::Kind::shell,
+          .command = command,
+          .text = "as root; somebody set it on purpose: ask first"};
+}
+
 void judge_compute_mode(const Case& c, const NodeFacts& node, const Nvml& nvml, Judge& judge) {
   const auto shut = gpus_that(nvml, is_prohibited);
   if (shut.empty()) return;
@@ -83,11 +96,7 @@ void judge_compute_mode(const Case& c, const NodeFacts& node, const Nvml& nvml, 
              .expected = "default",
              .command = query(*gpu, "COMPUTE")},
             finding);
-    finding.fix.push_back(
-        {.node = node.host,
-         .kind = Fix::Kind::shell,
-         .command = fmt::format("nvidia-smi -i {} -c DEFAULT", shell_quote(handle_of(*gpu))),
-         .text = "as root; somebody set it on purpose: ask first"});
+    finding.fix.push_back(open_to_programs(node, *gpu));
   }
   judge.report(std::move(finding));
 }

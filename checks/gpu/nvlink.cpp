@@ -71,9 +71,14 @@ void judge_model(const Case& c,
 }
 
 void run(const Case& c, Judge& judge) {
-  each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
-    for (const auto& [model, gpus] : models_of(nvml)) judge_model(c, node, gpus, judge);
+  bool looked = false;
+  const bool told = each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
+    for (const auto& [model, gpus] : models_of(nvml)) {
+      looked = looked || gpus.size() > 1;
+      judge_model(c, node, gpus, judge);
+    }
   });
+  if (told && !looked) judge.skip("no node has two GPUs of one model with NVLinks");
 }
 
 // --- the catalogue ---

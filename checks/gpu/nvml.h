@@ -18,22 +18,31 @@
 
 namespace distdoctor::checks::gpu {
 
+inline constexpr const char* kNoDriver = "no node has the NVIDIA driver loaded";
+
 // Calls `look(node, nvml)` for each node whose driver told of its GPUs. Where a driver is loaded
-// and nothing was told, that is a gap.
+// and nothing was told, that is a gap; where none is loaded anywhere, nothing was looked at.
+// Whether any node told of its GPUs.
 template <class Look>
-void each_told(const Case& c, Judge& judge, Look look) {
+bool each_told(const Case& c, Judge& judge, Look look) {
+  bool drivers = false;
+  bool told = false;
   for (const NodeFacts& node : c.cluster.nodes) {
     const GpuFacts* gpus = judge.see(node, "gpu", node.gpu);
     if (gpus == nullptr || gpus->nvidia_driver.empty()) continue;
+    drivers = true;
     const Nvml* nvml = judge.see(node, "nvml", node.nvml);
     if (nvml == nullptr) continue;
     if (nvml->error.empty()) {
+      told = true;
       look(node, *nvml);
     } else {
       judge.miss(
           {.node = node.host, .fact = "nvml", .why = {.kind = Why::failed, .text = nvml->error}});
     }
   }
+  if (!drivers) judge.skip(kNoDriver);
+  return told;
 }
 
 template <class Wanted>
@@ -73,6 +82,29 @@ inline void add_row(const NodeFacts& node, GpuRow row, Finding& finding) {
                               .observed = std::move(row.observed),
                               .expected = std::move(row.expected),
                               .command = std::move(row.command)});
+}
+
+// It was asked just now, answered itself (its temperature is read from the GPU), and has no error
+// of memory since its driver was loaded or it was reset: what an old line of a log says of it is
+// over.
+inline bool is_sound(const NvmlGpu& gpu) {
+  return gpu.error.empty() && gpu.temperature_c && gpu.ecc_uncorrected.value_or(0) == 0 &&
+         gpu.remap_pending != true && gpu.remap_failed != true && gpu.retire_pending != true;
+}
+
+// All its NVLinks are up, and the NVSwitch fabric, if there is one, has let it in.
+inline bool is_well_linked(const NvmlGpu& gpu) {
+  const bool in_fabric = gpu.fabric_state.empty() || gpu.fabric_state == "not supported" ||
+                         (gpu.fabric_state == "completed" &&
+                          (gpu.fabric_status.empty() || gpu.fabric_status == "success"));
+  return is_sound(gpu) && gpu.nvlinks > 0 && gpu.nvlinks_active == gpu.nvlinks && in_fabric;
+}
+
+// What the driver says of the GPU at that address; null: it was not asked, or told nothing.
+inline const NvmlGpu* find_answer(const NodeFacts& node, std::string_view pci) {
+  if (!node.nvml.known()) return nullptr;
+  const auto found = std::ranges::find(node.nvml->gpus, pci, &NvmlGpu::pci);
+  return found == node.nvml->gpus.end() ? nullptr : &*found;
 }
 
 // Whether so many GPUs are too few for the ranks of a node; also where nobody said how many there

@@ -5,6 +5,7 @@
 #include <distdoctor/xid.h>
 
 #include "devices.h"
+#include "nvml.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,8 @@ namespace {
 
 using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of this folder
 
-constexpr double kDay = 24 * 3600;
+constexpr double kHour = 3600;
+constexpr double kDay = 24 * kHour;
 
 // "pcieport 0000:00:03.0: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=...": newer
 // kernels say "Uncorrectable". What is not fatal happens on healthy machines when they start.
@@ -51,13 +53,20 @@ const KernelLine* last_error(const KernelLog& log, const Pci& pci, const PciDevi
   return nullptr;
 }
 
+// Of late; after an hour only where the driver does not find the GPU sound by now.
+bool still_counts(const NodeFacts& node, const PciDevice& gpu, double age_s) {
+  const NvmlGpu* answer = find_answer(node, gpu.address);
+  const bool sound = answer != nullptr && is_sound(*answer);
+  return age_s <= (sound ? kHour : kDay);
+}
+
 void report(const Case& c,
             const NodeFacts& node,
             const PciDevice& gpu,
             const KernelLine& line,
             Judge& judge) {
   const double age = std::max(0.0, node.kernel_log->now_s - line.uptime_s);
-  const bool fresh = age <= kDay;
+  const bool fresh = still_counts(node, gpu, age);
   Finding finding{
       .code = "gpu-pcie-errors",
       .severity = capped_by_nccl(c.cluster.job, fresh ? Severity::degraded : Severity::notice),
@@ -78,23 +87,29 @@ void report(const Case& c,
   judge.report(std::move(finding));
 }
 
-void judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
+// Whether a GPU was seen on the bus.
+bool judge_node(const Case& c, const NodeFacts& node, Judge& judge) {
+  bool looked = false;
   for (const Gpu& gpu : node.gpu->gpus) {
     const PciDevice* device = find_device(*node.pci, gpu.pci);
     if (device == nullptr) continue;
+    looked = true;
     const KernelLine* line = last_error(*node.kernel_log, *node.pci, *device);
     if (line != nullptr) report(c, node, *device, *line, judge);
   }
+  return looked;
 }
 
 void run(const Case& c, Judge& judge) {
+  bool looked = false;
   for (const NodeFacts& node : c.cluster.nodes) {
     const auto* gpus = judge.see(node, "gpu", node.gpu);
     if (gpus == nullptr || gpus->gpus.empty()) continue;
     const auto* pci = judge.see(node, "pci", node.pci);
     const auto* log = judge.see(node, "kernel_log", node.kernel_log);
-    if (pci != nullptr && log != nullptr) judge_node(c, node, judge);
+    if (pci != nullptr && log != nullptr) looked = judge_node(c, node, judge) || looked;
   }
+  if (!looked) judge.skip("no GPU is seen on a PCI bus");
 }
 
 // --- the catalogue ---

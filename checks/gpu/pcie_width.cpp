@@ -1,9 +1,11 @@
-// Each GPU has all PCIe lanes that it and its slot have. Speeds say nothing: they fall at idle.
+// Each GPU has all PCIe lanes that it and its slot have. Speeds are gpu/pcie_speed's: they fall at
+// idle.
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/views.h>
 
 #include "devices.h"
+#include "slots.h"
 
 #include <fmt/format.h>
 
@@ -17,50 +19,36 @@ using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of t
 
 // Lanes that the card and the port above both have; none where one does not say.
 std::optional<int> possible_width(const Pci& pci, const PciDevice& gpu) {
-  if (gpu.above.empty() || !gpu.max_width) return std::nullopt;
-  const PciDevice* port = find_device(pci, gpu.above.back());
-  if (port == nullptr || !port->max_width) return std::nullopt;
+  const PciDevice* port = port_above(pci, gpu);
+  if (port == nullptr || !port->max_width || !gpu.max_width) return std::nullopt;
   return std::min(*gpu.max_width, *port->max_width);
 }
 
-// By the driver of its maker; of AMD the accelerators, which have no graphics.
-bool is_driven(const PciDevice& device) {
-  return (is_nvidia_gpu(device) && device.driver == "nvidia") ||
-         (is_amd_accelerator(device) && device.driver == "amdgpu");
-}
-
-struct Narrow {
+struct Lanes {
   const NodeFacts* node;
   const PciDevice* gpu;
   int width;
   int possible;
 };
 
-std::vector<Narrow> narrow_gpus(const NodeFacts& node) {
-  std::vector<Narrow> all;
+// Those whose lanes are known; of them some may be narrow.
+std::vector<Lanes> known_gpus(const NodeFacts& node) {
+  std::vector<Lanes> all;
   for (const PciDevice* gpu : devices_that(*node.pci, is_driven)) {
     const auto possible = possible_width(*node.pci, *gpu);
-    if (possible && gpu->width && *gpu->width < *possible) {
+    if (possible && gpu->width) {
       all.push_back({.node = &node, .gpu = gpu, .width = *gpu->width, .possible = *possible});
     }
   }
   return all;
 }
 
-// Another one of its model has more: then it is not the board's doing.
-bool others_have_more(const ClusterFacts& cluster, const Narrow& narrow) {
-  const PciDevice& gpu = *narrow.gpu;
-  return std::ranges::any_of(cluster.nodes, [&](const NodeFacts& node) {
-    return node.pci.known() && std::ranges::any_of(node.pci->devices, [&](const PciDevice& other) {
-             return other.vendor == gpu.vendor && other.device == gpu.device && other.width &&
-                    *other.width > narrow.width;
-           });
-  });
-}
-
-void report(const Case& c, const Narrow& narrow, Judge& judge) {
+void report(const Case& c, const Lanes& narrow, Judge& judge) {
   const auto& [node, gpu, width, possible] = narrow;
-  const bool odd = others_have_more(c.cluster, narrow);
+  const bool odd =
+      others_of_its_model(c.cluster, *gpu, [&](const NodeFacts&, const PciDevice& other) {
+        return other.width.value_or(0) > narrow.width;
+      });
   Finding finding{
       .code = "gpu-pcie-width",
       .severity = capped_by_nccl(c.cluster.job, odd ? Severity::degraded : Severity::notice),
@@ -75,20 +63,21 @@ void report(const Case& c, const Narrow& narrow, Judge& judge) {
                               .expected = fmt::to_string(possible),
                               .command = fmt::format("lspci -vv -s {} | grep -E 'LnkCap:|LnkSta:'",
                                                      shell_quote(gpu->address))});
-  finding.fix = {
-      by_hand(*node, fmt::format("power {} off, seat the GPU or its riser again, and clean "
-                                 "the contacts; if it stays so, look at the slot's "
-                                 "bifurcation in the BIOS",
-                                 node->host))};
+  finding.fix = {seat_again(*node)};
   judge.report(std::move(finding));
 }
 
 void run(const Case& c, Judge& judge) {
+  bool looked = false;
   for (const NodeFacts& node : c.cluster.nodes) {
     const Pci* pci = judge.see(node, "pci", node.pci);
     if (pci == nullptr || pci->virtual_machine) continue;  // a guest's bus is made up
-    for (const Narrow& narrow : narrow_gpus(node)) report(c, narrow, judge);
+    for (const Lanes& link : known_gpus(node)) {
+      looked = true;
+      if (link.width < link.possible) report(c, link, judge);
+    }
   }
+  if (!looked) judge.skip("no bus tells how many lanes its GPUs use");
 }
 
 // --- the catalogue ---

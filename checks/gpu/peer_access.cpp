@@ -48,9 +48,13 @@ void judge_node(const NodeFacts& node, const Nvml& nvml, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no) return;
-  each_told(c, judge,
-            [&](const NodeFacts& node, const Nvml& nvml) { judge_node(node, nvml, judge); });
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
+  bool looked = false;
+  const bool told = each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
+    looked = looked || !nvml.pairs.empty();
+    judge_node(node, nvml, judge);
+  });
+  if (told && !looked) judge.skip("no node has two GPUs");
 }
 
 // --- the catalogue ---

@@ -53,16 +53,18 @@ void judge_node(const Case& c, const NodeFacts& node, const World& world, Judge&
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no) return;
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
+  bool looked = false;
   for (const NodeFacts& node : c.cluster.nodes) {
     const World* world = judge.see(node, "world", node.world);
     const GpuFacts* gpus = judge.see(node, "gpu", node.gpu);
     if (world == nullptr || gpus == nullptr || gpus->gpus.empty()) continue;
     // WSL has no such tree, and NCCL knows that: host/wsl.
-    if (world->platform != "wsl" && !has_topology_file(c, node)) {
-      judge_node(c, node, *world, judge);
-    }
+    if (world->platform == "wsl" || has_topology_file(c, node)) continue;
+    looked = true;
+    judge_node(c, node, *world, judge);
   }
+  if (!looked) judge.skip("no NCCL here takes the topology from /sys");
 }
 
 constexpr Page kPage{

@@ -169,14 +169,24 @@ void judge_gpu(const Case& c, const NodeFacts& node, const Nvml& nvml, Judge& ju
 
 // --- together ---
 
+// Something of the job has a version that can be compared.
+bool has_versions(const NodeFacts& node) {
+  const bool torch = node.software.known() && !node.software->torch_cuda.empty();
+  const bool nccl = node.nccl_library.known() && !node.nccl_library->version.empty();
+  return torch || nccl;
+}
+
 void run(const Case& c, Judge& judge) {
-  each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
+  bool looked = false;
+  const bool any = each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
+    looked = looked || has_versions(node);
     const bool told = judge.see(node, "software", node.software) != nullptr &&
                       judge_driver(c, node, nvml, torch_of(node, nvml), judge);
     if (judge.see(node, "nccl_library", node.nccl_library) == nullptr) return;
     if (!told) judge_driver(c, node, nvml, nccl_of(node, nvml), judge);
     judge_gpu(c, node, nvml, judge);
   });
+  if (any && !looked) judge.skip("neither PyTorch nor NCCL was found");
 }
 
 // --- the catalogue ---

@@ -6,6 +6,7 @@
 #include <distdoctor/workers.h>
 
 #include "devices.h"
+#include "stock.h"
 
 #include <fmt/format.h>
 
@@ -18,16 +19,6 @@ namespace distdoctor::checks {
 namespace {
 
 using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of this folder
-
-// A job that computes on CPUs may have as many ranks as it likes: only what somebody said, or set,
-// tells that it uses GPUs.
-bool surely_uses_gpus(const JobSpec& job) {
-  const bool said = job.nccl == Use::yes && job.gloo != Use::maybe;
-  const auto sets_nccl = [](const auto& entry) {
-    return entry.first.starts_with("NCCL_") && is_the_jobs_own(entry.second.origin.source);
-  };
-  return said || (job.nccl == Use::yes && std::ranges::any_of(job.settings, sets_nccl));
-}
 
 // --- what a rank sees ---
 
@@ -223,40 +214,128 @@ void judge_family(const Case& c,
 
 // --- a job that is only going to start ---
 
-void judge_plan(const Case& c, const NodeFacts& node, Judge& judge) {
-  const auto ranks = c.cluster.job.ranks_per_node;
+// Ranks that cannot have a GPU each. An instance of MIG may count for one.
+Finding plan_finding(const Case& c, const NodeFacts& node, std::string summary) {
+  const bool split = node.nvml.known() && std::ranges::any_of(node.nvml->gpus, [](const auto& gpu) {
+                       return gpu.mig == true;
+                     });
+  const bool sure = surely_uses_gpus(c.cluster.job) && !split;
+  return {.code = "gpu-too-few",
+          .severity = sure ? Severity::blocker : Severity::notice,
+          .certainty = sure ? Certainty::likely : Certainty::possible,
+          .symptom = Symptom::crash,
+          .subjects = {.nodes = {node.host}},
+          .summary = std::move(summary)};
+}
+
+void judge_count(const Case& c, const NodeFacts& node, int ranks, Judge& judge) {
   const std::size_t gpus = usable_gpus(node);
-  if (!ranks || gpus == 0 || std::cmp_less_equal(*ranks, gpus)) return;
-  const bool sure = surely_uses_gpus(c.cluster.job);
-  Finding finding{
-      .code = "gpu-too-few",
-      .severity = capped_by_context(sure ? Severity::degraded : Severity::notice, node.context),
-      .certainty = sure ? Certainty::likely : Certainty::possible,
-      .symptom = Symptom::crash,
-      .subjects = {.nodes = {node.host}},
-      .summary = fmt::format("{} ranks are to run on {}, which has {}", *ranks, node.host,
-                             plural(gpus, "GPU"))};
-  finding.evidence.push_back({.node = node.host,
-                              .fact = "GPUs",
-                              .observed = fmt::to_string(gpus),
-                              .expected = fmt::format("{}, one for each rank", *ranks),
-                              .context = std::string(slug(node.context)),
-                              .command = "nvidia-smi -L || rocm-smi"});
+  Finding finding = plan_finding(c, node,
+                                 fmt::format("{} ranks are to run on {}, which has {}", ranks,
+                                             node.host, plural(gpus, "GPU")));
+  // What this login may not open the job may.
+  finding.severity = std::cmp_greater(ranks, node.gpu->gpus.size())
+                         ? capped_by_container(finding.severity, node)
+                         : capped_by_context(finding.severity, node.context);
+  finding.evidence.push_back(stock_row(node, fmt::format("{}, one for each rank", ranks)));
+  finding.evidence.back().observed = fmt::to_string(gpus);
   finding.fix = {by_hand(
       node, fmt::format("start {} on {} (--nproc-per-node)", plural(gpus, "rank"), node.host))};
   judge.report(std::move(finding));
 }
 
+// The list that torchrun hands on to all its ranks.
+struct Listed {
+  std::string_view name;
+  const Setting* setting = nullptr;
+  bool of_the_job = false;  // its command or script says so; else the environment here does
+};
+
+std::optional<Listed> listed_for(const Case& c, const NodeFacts& node) {
+  for (const std::string_view name : kLists) {
+    const auto said = c.cluster.job.rank_settings.find(std::string(name));
+    if (said != c.cluster.job.rank_settings.end()) return Listed{name, &said->second, true};
+  }
+  // What Slurm set for our own step need not be what it sets for the job's.
+  if (!node.settings.known() || node.settings->contains("SLURM_JOB_ID")) return std::nullopt;
+  for (const std::string_view name : kLists) {
+    const auto there = node.settings->find(std::string(name));
+    if (there != node.settings->end()) return Listed{name, &there->second};
+  }
+  return std::nullopt;
+}
+
+// As length_of, and no further than to a number that the node does not have.
+std::size_t shown_by(std::string_view list, std::size_t gpus) {
+  std::size_t shown = 0;
+  for (const std::size_t most = length_of(list); shown < most; ++shown) {
+    const auto entry = list.substr(0, list.find(','));
+    const auto index = number(entry);
+    if (index && std::cmp_greater_equal(*index, gpus)) break;
+    list.remove_prefix(std::min(list.size(), entry.size() + 1));
+  }
+  return shown;
+}
+
+void judge_list(
+    const Case& c, const NodeFacts& node, const Listed& listed, int ranks, Judge& judge) {
+  const std::string& list = listed.setting->value;
+  const std::size_t shown = shown_by(list, node.gpu->gpus.size());
+  if (shown == 0 || std::cmp_less_equal(ranks, shown)) return;
+  const std::string where = listed.setting->origin.where;
+  Finding finding = plan_finding(
+      c, node,
+      fmt::format(
+          "{} ranks are to run on {}, but {}={} shows them {}: `invalid device ordinal`, or "
+          "two ranks on one GPU",
+          ranks, node.host, listed.name, list, plural(shown, "GPU")));
+  if (!listed.of_the_job) finding.severity = capped_by_context(finding.severity, node.context);
+  finding.evidence.push_back(
+      {.node = node.host,
+       .fact = fmt::format("{}{}{}", listed.name, where.empty() ? "" : " of ", where),
+       .observed = list,
+       .expected = fmt::format("{} GPUs, one for each rank", ranks),
+       .context = std::string(slug(node.context)),
+       .command = fmt::format("echo ${}; nvidia-smi -L", listed.name)});
+  finding.fix = {by_hand(node, fmt::format("take {} out of the launch, or start {} on {} "
+                                           "(--nproc-per-node)",
+                                           listed.name, plural(shown, "rank"), node.host))};
+  judge.report(std::move(finding));
+}
+
+// A value that only the job's shell knows ("$SLURM_LOCALID") says nothing here.
+bool is_plain(std::string_view list) {
+  return list.find_first_of("$`") == std::string_view::npos;
+}
+
+void judge_plan(const Case& c, const NodeFacts& node, Judge& judge) {
+  const auto ranks = c.cluster.job.ranks_per_node;
+  const std::size_t gpus = usable_gpus(node);
+  const Prediction* prediction = find_prediction(c.cluster, node.host);
+  const Setting* shared =
+      prediction == nullptr ? nullptr : find_setting(*prediction, "NCCL_MULTI_RANK_GPU_ENABLE");
+  if (!ranks || gpus == 0 || (shared != nullptr && number(shared->value).value_or(0) != 0)) return;
+  const auto listed = listed_for(c, node);
+  if (std::cmp_greater(*ranks, gpus)) {
+    judge_count(c, node, *ranks, judge);
+  } else if (listed && is_plain(listed->setting->value)) {
+    judge_list(c, node, *listed, *ranks, judge);
+  }
+}
+
 void run(const Case& c, Judge& judge) {
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
+  bool looked = c.cluster.job.ranks_per_node.has_value();
   for (const NodeFacts& node : c.cluster.nodes) {
     const auto* gpus = judge.see(node, "gpu", node.gpu);
     const auto* processes = judge.see(node, "processes", node.processes);
     if (gpus == nullptr || processes == nullptr || gpus->gpus.empty()) continue;
-    if (c.cluster.job.nccl == Use::no) continue;
     const Siblings families = siblings_on(node);
+    looked = looked || !families.empty();
     for (const auto& [parent, workers] : families) judge_family(c, node, workers, judge);
     if (families.empty()) judge_plan(c, node, judge);
   }
+  if (!looked) judge.skip("no rank runs, and nobody says how many are to");
 }
 
 // --- the catalogue ---

@@ -6,12 +6,14 @@
 #include <distdoctor/xid.h>
 
 #include "devices.h"
+#include "nvml.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <ranges>
+#include <set>
 #include <utility>
 
 namespace distdoctor::checks {
@@ -27,22 +29,30 @@ constexpr double kDay = 24 * kHour;
 struct Fault {
   XidEvent event;
   double age_s;
+  bool outweighed = false;  // the driver was asked since, and finds nothing of the kind
 };
 
-// Newest first, and only since the driver was loaded last.
+constexpr int kRecovery = 154;
+
+// "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+bool tells_recovery(const XidEvent& event) {
+  return event.code == kRecovery && event.text.ends_with("to 0x0 (None)");
+}
+
+// Newest first, and only since the driver was loaded last, or the GPU was recovered.
 std::vector<Fault> faults_of(const KernelLog& log) {
   std::vector<Fault> faults;
+  std::set<std::string> recovered;
   for (const KernelLine& line : log.lines | std::views::reverse) {
     if (is_driver_load(line)) break;
-    if (auto event = parse_xid(line)) {
-      const double age = std::max(0.0, log.now_s - event->uptime_s);
-      faults.push_back({.event = *std::move(event), .age_s = age});
-    }
+    auto event = parse_xid(line);
+    if (!event || recovered.contains(event->pci)) continue;
+    if (tells_recovery(*event)) recovered.insert(event->pci);
+    const double age = std::max(0.0, log.now_s - event->uptime_s);
+    faults.push_back({.event = *std::move(event), .age_s = age});
   }
   return faults;
 }
-
-constexpr int kRecovery = 154;
 
 // "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)": what is needed now.
 bool wants_recovery(const XidEvent& event) {
@@ -82,10 +92,21 @@ XidMeaning meaning_of(const XidEvent& event) {
                                      .meaning = "not in our list of faults"};
 }
 
-// A reset leaves no mark in the log, a reload or a power cycle does: what a reset cures may be
-// cured by now.
+// What NVML says now, of a switch what it says of all GPUs and their links.
+bool finds_nothing(const NodeFacts& node, const XidEvent& event) {
+  if (event.nvswitch) {
+    return node.nvml.known() && !node.nvml->gpus.empty() &&
+           std::ranges::all_of(node.nvml->gpus, is_well_linked);
+  }
+  const NvmlGpu* gpu = find_answer(node, event.pci);
+  if (gpu == nullptr) return false;
+  return meaning_of(event).kind == XidKind::link ? is_well_linked(*gpu) : is_sound(*gpu);
+}
+
+// A reset leaves no mark in the log, a power cycle does: what a reset cures may be cured by now.
 Severity severity_of(const Fault& fault) {
   const XidMeaning meaning = meaning_of(fault.event);
+  if (fault.outweighed) return std::min(meaning.worst, Severity::notice);
   const bool may_be_cured = meaning.cure == XidCure::nothing || meaning.cure == XidCure::reset;
   if (!may_be_cured || fault.age_s <= kHour) return meaning.worst;
   const Severity most = fault.age_s <= kDay ? Severity::degraded : Severity::notice;
@@ -104,6 +125,7 @@ using Devices = std::map<std::string, std::vector<Fault>>;  // by PCI address
 constexpr int kOwnEnd = 149;
 
 bool breaks_links(const Fault& fault) {
+  if (fault.outweighed) return false;
   const XidMeaning meaning = meaning_of(fault.event);
   const bool broken = meaning.kind == XidKind::hardware || fault.event.nvswitch;
   return (broken && meaning.worst > Severity::notice) || fault.event.code == kOwnEnd;
@@ -153,11 +175,6 @@ std::string cure_text(const NodeFacts& node, const XidEvent& event, XidCure cure
                                   "root, with no process on it); a fault that comes back is the "
                                   "vendor's to look at",
                                   node.host, where);
-    case XidCure::reload:
-      return fmt::format(
-          "drain {} and reboot it, or reload the driver, which ends all programs on all GPUs; "
-          "newer drivers mend several causes of it",
-          node.host);
     case XidCure::power_cycle:
       return fmt::format(
           "drain {}, reboot it or take it off the power, and look at the GPU's seat, power cables "
@@ -182,6 +199,18 @@ void add_evidence(const NodeFacts& node, const std::vector<Fault>& faults, Findi
   }
 }
 
+// What speaks against the old line.
+void add_answer(const NodeFacts& node, const Fault& fault, Finding& finding) {
+  finding.summary += "; the driver finds nothing of the kind now";
+  finding.evidence.push_back(
+      {.node = node.host,
+       .fact = fmt::format("NVML now, of {}", fault.event.nvswitch ? "all GPUs and their NVLinks"
+                                                                   : "GPU " + fault.event.pci),
+       .observed = "answers, and counts no error",
+       .expected = "the fault, if it were still there",
+       .command = "nvidia-smi; nvidia-smi -q -d ECC,ROW_REMAPPER"});
+}
+
 void report_device(const Case& c,
                    const NodeFacts& node,
                    const std::vector<Fault>& faults,
@@ -189,7 +218,8 @@ void report_device(const Case& c,
                    Judge& judge) {
   const auto worst = std::ranges::max_element(faults, {}, severity_of);
   const XidMeaning meaning = meaning_of(worst->event);
-  const bool fresh = worst->age_s <= kDay || severity_of(*worst) == Severity::blocker;
+  const bool fresh =
+      !worst->outweighed && (worst->age_s <= kDay || severity_of(*worst) == Severity::blocker);
   Finding finding{
       .code = "gpu-xid",
       .severity = capped_by_nccl(c.cluster.job, severity_of(*worst)),
@@ -208,6 +238,7 @@ void report_device(const Case& c,
     finding.summary += "; the other fault on the node may be why";
   }
   add_evidence(node, faults, finding);
+  if (worst->outweighed) add_answer(node, *worst, finding);
   finding.fix = {by_hand(node, cure_text(node, worst->event, meaning.cure))};
   judge.report(std::move(finding));
 }
@@ -243,6 +274,7 @@ void judge_log(const Case& c, const NodeFacts& node, const KernelLog& log, Judge
   Devices devices;
   std::vector<Fault> programs;
   for (Fault& fault : faults_of(log)) {
+    fault.outweighed = fault.age_s > kHour && finds_nothing(node, fault.event);
     if (tells_of_the_device(fault)) {
       devices[fault.event.pci].push_back(std::move(fault));
     } else if (meaning_of(fault.event).kind == XidKind::application && fault.age_s <= kDay) {
@@ -253,17 +285,25 @@ void judge_log(const Case& c, const NodeFacts& node, const KernelLog& log, Judge
     report_device(c, node, faults, follows_another(devices, faults), judge);
   }
   // A broken GPU makes programs fail, too.
-  std::erase_if(programs, [&](const Fault& fault) { return devices.contains(fault.event.pci); });
+  std::erase_if(programs, [&](const Fault& program) {
+    const auto broken = devices.find(program.event.pci);
+    return broken != devices.end() && !std::ranges::all_of(broken->second, [](const Fault& fault) {
+             return fault.outweighed;
+           });
+  });
   if (!programs.empty()) report_programs(node, programs, judge);
 }
 
 void run(const Case& c, Judge& judge) {
+  bool drivers = false;
   for (const NodeFacts& node : c.cluster.nodes) {
     const GpuFacts* gpus = judge.see(node, "gpu", node.gpu);
     if (gpus == nullptr || gpus->nvidia_driver.empty()) continue;
+    drivers = true;
     const KernelLog* log = judge.see(node, "kernel_log", node.kernel_log);
     if (log != nullptr) judge_log(c, node, *log, judge);
   }
+  if (!drivers) judge.skip(kNoDriver);
 }
 
 // --- the catalogue ---
@@ -278,8 +318,10 @@ constexpr Page kPage{
         "ECC,ROW_REMAPPER`. NVIDIA's document \"XID Errors\" lists all numbers.",
     .fix =
         "Take the node out of the job. A contained or noted memory error (Xid 48, 63, 94) is "
-        "mended by a GPU reset; a GPU that fell off the bus (79) needs a reboot or a power cycle; "
-        "one that does it again is the vendor's to test.",
+        "mended by a GPU reset, and so is a system processor that hangs (119, 120); a GPU that "
+        "fell "
+        "off the bus (79) needs a reboot or a power cycle; one that does it again is the vendor's "
+        "to test. An event of hours ago on a GPU that the driver finds sound now is history.",
     .verify =
         "After the reset `nvidia-smi` lists the GPU, and `dmesg -T | grep -i xid` shows nothing "
         "new while the job runs."};
@@ -295,8 +337,10 @@ constexpr Page kProgramPage{
         "Find the kernel: CUDA_LAUNCH_BLOCKING=1, TORCH_USE_CUDA_DSA in a debug build, or "
         "`compute-sanitizer python train.py` with one rank.",
     .verify = "The job runs without a new Xid in `dmesg -T | grep -i xid`."};
-constexpr std::string_view kLost[] = {"gpu-count-differs", "gpu-driver-fails", "gpu-driver-hangs",
-                                      "gpu-lost",          "gpu-missing",      "gpu-too-few"};
+constexpr std::string_view kLost[] = {"gpu-count-differs", "gpu-fewer-than-expected",
+                                      "gpu-none",          "gpu-driver-fails",
+                                      "gpu-driver-hangs",  "gpu-lost",
+                                      "gpu-missing",       "gpu-too-few"};
 constexpr Code kCodes[] = {{.id = "gpu-xid",
                             .fault_class = FaultClass::gpu_fault,
                             .worst = Severity::blocker,

@@ -2,11 +2,16 @@
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/views.h>
+#include <distdoctor/workers.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +31,59 @@ bool kills_a_rank(const KernelLine& line) {
          std::ranges::any_of(kNames, [&](std::string_view name) {
            return line.text.find(name) != std::string::npos;
          });
+}
+
+// Of "Killed process 4711 (python3) ..., UID:5001 pgtables:..." (since Linux 5.3), or of the line
+// before it, "oom-kill:constraint=CONSTRAINT_MEMCG,...,task=python3,pid=4711,uid=5001".
+std::optional<int> number_after(std::string_view text, std::string_view word) {
+  const auto at = text.find(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  const auto rest = text.substr(at + word.size());
+  return number(rest.substr(0, rest.find_first_not_of("0123456789")));
+}
+
+std::optional<int> uid_of(const KernelLog& log, const KernelLine& kill) {
+  if (const auto uid = number_after(kill.text, " UID:")) return uid;
+  const auto pid = number_after(kill.text, "Killed process ");
+  if (!pid) return std::nullopt;
+  for (const KernelLine& line : log.lines) {
+    const bool same = line.text.starts_with("oom-kill:") && number_after(line.text, ",pid=") == pid;
+    if (same && std::abs(line.uptime_s - kill.uptime_s) < 60) {
+      return number_after(line.text, ",uid=");
+    }
+  }
+  return std::nullopt;
+}
+
+// Whose it was that was killed.
+enum class Owner : std::uint8_t { unknown, other, ours };
+
+// Ours are the user's who asks, and the users' whose ranks have this job's MASTER_PORT.
+bool is_ours(const Case& c, const NodeFacts& node, int uid) {
+  if (node.identity.known() && node.identity->uid == uid) return true;
+  const auto port = c.cluster.job.settings.find("MASTER_PORT");
+  if (port == c.cluster.job.settings.end() || !node.processes.known()) return false;
+  return std::ranges::any_of(*node.processes, [&](const TrainingProcess& process) {
+    return process.uid == uid && variable(process, "MASTER_PORT") == port->second.value;
+  });
+}
+
+Owner owner_of(const Case& c, const NodeFacts& node, const KernelLine& kill) {
+  const auto uid = uid_of(*node.kernel_log, kill);
+  if (!uid) return Owner::unknown;
+  return is_ours(c, node, *uid) ? Owner::ours : Owner::other;
+}
+
+// The limit of a control group, which need not be the job's: the node itself has memory.
+bool of_a_group(const KernelLine& line) {
+  return line.text.starts_with("Memory cgroup");
+}
+
+// A rank or a data loader of this job, as far as the log tells: where it does not, the node that
+// ran out of memory is in trouble even so.
+bool concerns_the_job(const Case& c, const NodeFacts& node, const KernelLine& kill) {
+  const Owner owner = owner_of(c, node, kill);
+  return owner == Owner::ours || (owner == Owner::unknown && !of_a_group(kill));
 }
 
 // "INFO: task python3:4711 blocked for more than 120 seconds." (kernel/hung_task.c)
@@ -65,17 +123,31 @@ Finding about(const NodeFacts& node,
   return finding;
 }
 
-void judge_killed(const NodeFacts& node, Judge& judge) {
-  const auto lines = recent(*node.kernel_log, kills_a_rank);
-  if (lines.empty()) return;
+std::string killed_text(const NodeFacts& node, std::size_t count, bool group) {
+  return fmt::format(
+      "{} ran out of memory: the kernel killed {} Python process{} within the last "
+      "{:.0f} minutes",
+      group ? "a control group of " + node.host : node.host, count, count == 1 ? "" : "es",
+      kRecent_s / 60);
+}
+
+void judge_killed(const Case& c, const NodeFacts& node, Judge& judge) {
+  const auto all = recent(*node.kernel_log, kills_a_rank);
+  if (all.empty()) return;
+  std::vector<const KernelLine*> ours;
+  std::ranges::copy_if(all, std::back_inserter(ours),
+                       [&](const KernelLine* line) { return concerns_the_job(c, node, *line); });
+  const auto& lines = ours.empty() ? all : ours;
+  const bool group = std::ranges::all_of(lines, [](const auto* line) { return of_a_group(*line); });
   Finding finding =
-      about(node, "host-out-of-memory", lines,
-            fmt::format("{} ran out of memory: the kernel killed {} Python process{} within the "
-                        "last {:.0f} minutes",
-                        node.host, lines.size(), lines.size() == 1 ? "" : "es", kRecent_s / 60));
-  finding.severity = Severity::degraded;
-  finding.certainty = Certainty::likely;
+      about(node, "host-out-of-memory", lines, killed_text(node, lines.size(), group));
   finding.symptom = Symptom::crash;
+  if (ours.empty()) {
+    finding.summary += "; none of them is known to be this job's";
+  } else {
+    finding.severity = Severity::degraded;
+    finding.certainty = Certainty::likely;
+  }
   finding.fix = {{.node = node.host,
                   .kind = Fix::Kind::manual,
                   .text = "ask the scheduler for more memory, or use less: fewer data loader "
@@ -100,7 +172,7 @@ void judge_stuck(const NodeFacts& node, Judge& judge) {
 void run(const Case& c, Judge& judge) {
   for (const NodeFacts& node : c.cluster.nodes) {
     if (judge.see(node, "kernel_log", node.kernel_log) == nullptr) continue;
-    judge_killed(node, judge);
+    judge_killed(c, node, judge);
     judge_stuck(node, judge);
   }
 }
@@ -110,7 +182,8 @@ constexpr Page kKilledPage{
     .meaning =
         "The kernel killed a Python process of this node for memory. If it was a rank, the "
         "others now wait for it, until their time-out; if it was a data loader, its rank "
-        "waits.",
+        "waits. What is known to be another user's, or was killed at the limit of a control group "
+        "that may be another job's, is told as a notice only.",
     .confirm = "`dmesg -T | grep -i 'killed process'`; torchrun prints exit code -9.",
     .fix = "Give the job more memory, or let it use less.",
     .verify = "`dmesg -T` has no new line while the job runs; `free -g` shows what is left."};

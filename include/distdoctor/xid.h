@@ -21,7 +21,7 @@ namespace distdoctor {
 // Whose fault it is. Only hardware and link accuse a device; `follows` only tells of another fault.
 enum class XidKind : std::uint8_t { application, follows, driver, link, hardware };
 // What makes the GPU usable again.
-enum class XidCure : std::uint8_t { nothing, reset, reload, power_cycle, replace };
+enum class XidCure : std::uint8_t { nothing, reset, power_cycle, replace };
 
 struct XidMeaning {
   int code;
@@ -78,9 +78,9 @@ inline constexpr std::array<XidMeaning, 48> kXids = {{
      "an uncorrectable memory error, not contained: nothing on this GPU can be trusted"},
     {109, XidKind::driver, XidCure::reset, Severity::degraded, "a context switch timed out"},
     {110, XidKind::hardware, XidCure::reset, Severity::degraded, "a security fault of the GPU"},
-    {119, XidKind::driver, XidCure::reload, Severity::blocker,
+    {119, XidKind::driver, XidCure::reset, Severity::blocker,
      "the GPU's system processor (GSP) does not answer the driver"},
-    {120, XidKind::driver, XidCure::reload, Severity::blocker,
+    {120, XidKind::driver, XidCure::reset, Severity::blocker,
      "the GPU's system processor (GSP) failed"},
     {121, XidKind::link, XidCure::reset, Severity::notice,
      "errors on the chip-to-chip link were corrected"},

@@ -9,7 +9,7 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
+#include <optional>
 
 namespace distdoctor::cli {
 namespace {
@@ -40,14 +40,25 @@ Result<void> take(const Key& key, double lowest, double highest, Threshold<T>& t
   return {};
 }
 
-constexpr std::array<std::string_view, 4> kKeys = {"min_data_mtu", "max_loss", "max_clock_skew_ms",
-                                                   "min_shm_bytes"};
+constexpr std::array<std::string_view, 5> kKeys = {"min_data_mtu", "max_loss", "max_clock_skew_ms",
+                                                   "min_shm_bytes", "gpus_per_node"};
+
+Result<void> take_count(const Key& key, int most, std::optional<Threshold<int>>& threshold) {
+  const auto value = key.node.value_exact<std::int64_t>();
+  if (!value || *value < 0 || *value > most) {
+    return failure("read " + std::string(key.name), "not a whole number in its range",
+                   place_of(key.path, key.node));
+  }
+  threshold = {.value = static_cast<int>(*value), .origin = place_of(key.path, key.node)};
+  return {};
+}
 
 Result<void> take_key(const Key& key, Expectations& expect) {
   if (key.name == kKeys[0]) return take(key, 576, 65536, expect.min_data_mtu);
   if (key.name == kKeys[1]) return take(key, 0, 1, expect.max_loss);
   if (key.name == kKeys[2]) return take(key, 0, 1e9, expect.max_clock_skew_ms);
   if (key.name == kKeys[3]) return take(key, 0, 1e15, expect.min_shm_bytes);
+  if (key.name == kKeys[4]) return take_count(key, 1024, expect.gpus_per_node);
   return failure("read '" + std::string(key.name) + "' of [expect]",
                  "no such key" + did_you_mean(key.name, kKeys), place_of(key.path, key.node));
 }

@@ -10,8 +10,8 @@
 
 namespace distdoctor::cli {
 
-// Keys of [expect] as in policy.h: min_data_mtu, max_loss, max_clock_skew_ms, min_shm_bytes. An
-// unknown key or a value of another type or range is an Error with its line.
+// Keys of [expect] as in policy.h: min_data_mtu, max_loss, max_clock_skew_ms, min_shm_bytes,
+// gpus_per_node. An unknown key or a value of another type or range is an Error with its line.
 Result<Expectations> read_policy(const std::string& path, Deadline by);
 
 }  // namespace distdoctor::cli

@@ -82,14 +82,18 @@ std::optional<bool> read_relaxed_ordering(const machine::FileTree& files,
 // --- what is on the way ---
 
 // Most lists end in the first half KiB; reading all 4 KiB takes the kernel a millisecond.
-AcsReading read_acs(const machine::FileTree& files, const std::string& address, bool& readable) {
+template <class Reading>
+Reading read_extended(const machine::FileTree& files,
+                      const std::string& address,
+                      Reading (*read)(std::string_view),
+                      bool& readable) {
   const auto path = std::string(kFolder) + address + "/config";
-  AcsReading reading;
+  Reading reading;
   for (const std::size_t limit : {std::size_t{512}, std::size_t{4096}}) {
     const auto config = files.read_head(path, limit);
     if (!config) return {};
     readable = readable || config->size() > kHeader;
-    reading = acs_of_config(*config);
+    reading = read(*config);
     if (!reading.cut) break;
   }
   return reading;
@@ -110,7 +114,8 @@ std::vector<PciDevice> read_bridges(const machine::FileTree& files,
     auto bridge = read_kind(files, address);
     if (link != links.end()) bridge.above = parse_bridges_above(link->second);
     read_rest(files, bridge);
-    if (ask) bridge.acs_redirects = read_acs(files, address, readable).redirects;
+    if (ask)
+      bridge.acs_redirects = read_extended(files, address, acs_of_config, readable).redirects;
     bridges.push_back(std::move(bridge));
   }
   return bridges;
@@ -135,6 +140,26 @@ std::uint16_t half_word(std::string_view bytes, std::size_t offset) {
   const auto low = static_cast<unsigned char>(bytes[offset]);
   const auto high = static_cast<unsigned char>(bytes[offset + 1]);
   return static_cast<std::uint16_t>(low | high << 8U);
+}
+
+// Where an extended capability stands, whose first eight bytes are there.
+struct Extended {
+  std::optional<std::size_t> at = {};
+  bool cut = false;  // the list goes on behind the bytes that were read
+};
+
+Extended find_extended(std::string_view config, std::uint16_t id) {
+  constexpr std::size_t kFirst = 0x100;
+  if (config.size() <= kFirst) return {};
+  std::size_t at = kFirst;
+  // Each capability has eight bytes at least: a longer walk goes in a circle.
+  for (std::size_t steps = 0; steps < (4096 - kFirst) / 8; ++steps) {
+    if (at + 8 > config.size()) return {.cut = true};
+    if (half_word(config, at) == id) return {.at = at};
+    at = half_word(config, at + 2) >> 4U;  // version below, next above
+    if (at < kFirst) break;
+  }
+  return {};
 }
 
 }  // namespace
@@ -167,21 +192,17 @@ std::optional<double> parse_transfer_rate(std::string_view text) {
 }
 
 AcsReading acs_of_config(std::string_view config) {
-  constexpr std::size_t kFirst = 0x100;
-  constexpr std::uint16_t kAcs = 0x000d;
   constexpr unsigned kRedirects = 0x0c;  // P2P Request Redirect, P2P Completion Redirect
-  if (config.size() <= kFirst) return {};
-  std::size_t at = kFirst;
-  // Each capability has eight bytes at least: a longer walk goes in a circle.
-  for (std::size_t steps = 0; steps < (4096 - kFirst) / 8; ++steps) {
-    if (at + 8 > config.size()) return {.cut = true};
-    if (half_word(config, at) == kAcs) {
-      return {.redirects = (half_word(config, at + 6) & kRedirects) != 0};
-    }
-    at = half_word(config, at + 2) >> 4U;  // version below, next above
-    if (at < kFirst) break;
-  }
-  return {};
+  const auto found = find_extended(config, 0x000d);
+  if (!found.at) return {.cut = found.cut};
+  return {.redirects = (half_word(config, *found.at + 6) & kRedirects) != 0};
+}
+
+AtsReading ats_of_config(std::string_view config) {
+  constexpr unsigned kEnable = 0x8000;
+  const auto found = find_extended(config, 0x000f);
+  if (!found.at) return {.cut = found.cut};
+  return {.on = (half_word(config, *found.at + 6) & kEnable) != 0};
 }
 
 std::optional<bool> relaxed_ordering_of_config(std::string_view config) {
@@ -227,6 +248,9 @@ void collect_pci(machine::Machine& machine, const CollectRequest& /*request*/, N
     device.above = parse_bridges_above(link);
     read_rest(files, device);
     device.relaxed_ordering = read_relaxed_ordering(files, device, pci.config_readable);
+    if (is_gpu(device) || is_network_card(device)) {
+      device.ats = read_extended(files, address, ats_of_config, pci.config_readable).on;
+    }
     pci.devices.push_back(std::move(device));
   }
   pci.iommu = read_iommu(files, pci.devices);

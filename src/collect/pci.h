@@ -27,6 +27,14 @@ struct AcsReading {
 // specification 5.0, 7.6.3 and 7.7.8: Access Control Services).
 AcsReading acs_of_config(std::string_view config);
 
+struct AtsReading {
+  std::optional<bool> on = {};  // none: no such capability was found
+  bool cut = false;             // as above
+};
+// Likewise the enable bit of Address Translation Services (PCI Express base specification 5.0,
+// 10.5.1: ATS Control, bit 15).
+AtsReading ats_of_config(std::string_view config);
+
 // Device Control, bit 4 (PCI Express base specification 5.0, 7.5.3.4), of the first bytes of a
 // config space; none: they hold no PCI Express capability.
 std::optional<bool> relaxed_ordering_of_config(std::string_view config);

@@ -22,6 +22,8 @@ void must(bool holds) {
 void read_pci(std::string_view bytes) {
   const auto acs = collect::acs_of_config(bytes);
   must(!acs.redirects || !acs.cut);
+  const auto ats = collect::ats_of_config(bytes);
+  must(!ats.on || !ats.cut);
   for (const auto& bridge : collect::parse_bridges_above(bytes)) {
     must(collect::is_pci_address(bridge));
   }

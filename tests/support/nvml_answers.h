@@ -38,6 +38,8 @@ inline NvmlGpu fake_nvml_gpu(const NvmlShape& shape, int i, const std::string& a
               .name = shape.name,
               .capability = shape.capability,
               .compute_mode = "default",
+              .busy_percent = 0,
+              .performance_state = 0,
               .fabric_state = shape.fabric ? "completed" : "not supported",
               .fabric_status = shape.fabric ? "success" : "",
               .nvlinks = shape.nvlinks,
@@ -95,6 +97,8 @@ void change_nvml(machine::CapturedMachine& captured, Change change) {
 inline void be_busy(Nvml& nvml) {
   for (NvmlGpu& gpu : nvml.gpus) {
     gpu.throttle = {"sw power cap"};
+    gpu.busy_percent = 97;
+    gpu.performance_state = 0;
     gpu.temperature_c = 66;
     gpu.memory_used_bytes = gpu.memory_bytes / 10 * 9;
     gpu.processes = {{.pid = 31'000 + gpu.index, .memory_bytes = gpu.memory_used_bytes}};

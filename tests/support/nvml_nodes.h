@@ -43,9 +43,13 @@ inline void run_nvml_cases(std::string_view name, std::vector<CheckCase> cases) 
                    },
                    {},
                    {"node1 nvml", "node2 nvml"}});
-  cases.push_back({"near miss: no driver", [](World& w) {
+  cases.push_back({"near miss: no driver",
+                   [](World& w) {
                      for (auto& node : w.cluster.nodes) node.gpu = GpuFacts{};
-                   }});
+                   },
+                   {},
+                   {},
+                   "no node has the NVIDIA driver loaded"});
   run_cases(name, cases);
 }
 

@@ -93,6 +93,25 @@ void set_exported(Scope& scope, std::string_view pair, const std::string& where)
       .value = std::string(parts.back()), .exported = true, .where = where};
 }
 
+// Which GPUs a command sees: that of another one in the script says nothing of the ranks.
+constexpr std::array<std::string_view, 4> kDeviceLists = {
+    "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES"};
+
+bool is_device_list(std::string_view name) {
+  return std::ranges::find(kDeviceLists, name) != kDeviceLists.end();
+}
+
+// `python eval.py` behind the torchrun of a script starts no ranks; below srun or mpirun it does.
+bool stands_beside_ranks(const std::vector<Launch>& launches) {
+  const auto count = launches.size();
+  if (count < 2 || launches.back().kind != LauncherKind::python) return false;
+  if (launches.back().under_srun || launches[count - 2].kind == LauncherKind::mpirun) return false;
+  return std::ranges::any_of(launches, [](const Launch& launch) {
+    return launch.kind != LauncherKind::python && launch.kind != LauncherKind::script;
+  });
+}
+
 std::string first_script(const Words& argv, std::size_t from) {
   return from < argv.size() ? as_written(argv[from]) : std::string();
 }
@@ -122,15 +141,19 @@ std::optional<std::string> CommandReader::file(const std::string& path) {
   return without_marks(*text);
 }
 
+void CommandReader::forget(const std::string& name) {
+  for (Settings* map :
+       {&reading_.settings, &reading_.fallbacks, &reading_.unresolved, &reading_.each_task}) {
+    map->erase(name);
+  }
+}
+
 void CommandReader::say(const std::string& name,
                         std::string_view value,
                         const Place& place,
                         bool fallback) {
   const auto known = resolved(value);
-  for (Settings* map :
-       {&reading_.settings, &reading_.fallbacks, &reading_.unresolved, &reading_.each_task}) {
-    map->erase(name);
-  }
+  forget(name);
   Settings& map = !known ? reading_.unresolved : fallback ? reading_.fallbacks : reading_.settings;
   // What may leave by its name may still hold a password: a proxy's, one in a command substitution.
   map[name] = {.value = mask_value(as_written(value)),
@@ -142,8 +165,13 @@ void CommandReader::say(const std::string& name,
 
 void CommandReader::harvest(const Scope& environment) {
   harvested_ = true;
+  const bool beside = stands_beside_ranks(reading_.launches);
+  for (const std::string_view name : kDeviceLists) {
+    if (!beside) forget(std::string(name));
+  }
   for (const auto& [name, variable] : environment.variables) {
     if (!variable.exported || !may_leave_a_process(name)) continue;
+    if (beside && is_device_list(name)) continue;
     say(name, variable.value, {.where = variable.where}, variable.fallback);
   }
 }

@@ -58,6 +58,7 @@ class CommandReader {
   void sbatch(const Words& argv, Place place, Scope environment);
   void script_file(const Words& argv, std::size_t at, Place place, Scope environment);
   void add(Launch launch, const Place& place);
+  void forget(const std::string& name);
   void say(const std::string& name, std::string_view value, const Place& place, bool fallback);
   void master(const Launch& launch, const Place& place);
 

@@ -114,6 +114,15 @@ void read_memory(const Library& library, Device device, NvmlGpu& gpu) {
   }
 }
 
+// MIG and vGPU tell no use of the whole GPU.
+void read_load(const Library& library, Device device, NvmlGpu& gpu) {
+  constexpr unsigned kMost = 100;
+  const auto use = value(library.utilization, device);
+  if (use && use->gpu <= kMost) gpu.busy_percent = static_cast<int>(use->gpu);
+  const auto state = value(library.performance_state, device);
+  if (state && *state >= 0 && *state <= kSlowestState) gpu.performance_state = *state;
+}
+
 void read_errors(const Library& library, Device device, NvmlGpu& gpu) {
   constexpr int kUncorrected = 1;  // nvmlMemoryErrorType_t
   constexpr int kVolatile = 0;     // nvmlEccCounterType_t
@@ -192,6 +201,7 @@ void read_gpu(const Library& library, Device device, NvmlGpu& gpu) {
   unsigned now = 0;
   unsigned next = 0;
   if (ask(library.mig_mode, device, &now, &next) == kSuccess) gpu.mig = now != 0;
+  read_load(library, device, gpu);
   read_errors(library, device, gpu);
   read_fabric(library, device, gpu);
   read_links(library, device, gpu);

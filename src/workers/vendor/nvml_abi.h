@@ -54,6 +54,14 @@ struct MemoryV2 {  // nvmlMemory_v2_t (CUDA 11.5): here what the driver keeps is
 };
 static_assert(sizeof(MemoryV2) == 40);
 
+struct Utilization {  // nvmlUtilization_t: percent of the last sample, of 1/6 to 1 s
+  unsigned gpu;       // of the time in which a kernel ran
+  unsigned memory;
+};
+static_assert(sizeof(Utilization) == 8);
+
+inline constexpr int kSlowestState = 15;  // NVML_PSTATE_15; 32 is unknown
+
 struct FabricInfo {  // nvmlGpuFabricInfo_t (CUDA 12.0)
   unsigned char cluster[16];
   Return status;

@@ -40,6 +40,8 @@ void find_device(const SharedLibrary& from, Library& library) {
   find(from, library.mig_mode, {"nvmlDeviceGetMigMode"});
   find(from, library.clocks_reasons,
        {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  find(from, library.utilization, {"nvmlDeviceGetUtilizationRates"});
+  find(from, library.performance_state, {"nvmlDeviceGetPerformanceState"});
   find(from, library.total_ecc, {"nvmlDeviceGetTotalEccErrors"});
   find(from, library.remapped_rows, {"nvmlDeviceGetRemappedRows"});
   find(from, library.retired_pending, {"nvmlDeviceGetRetiredPagesPendingStatus"});

@@ -25,6 +25,8 @@ struct Library {
   Return (*compute_mode)(Device, int*) = nullptr;
   Return (*mig_mode)(Device, unsigned*, unsigned*) = nullptr;
   Return (*clocks_reasons)(Device, std::uint64_t*) = nullptr;
+  Return (*utilization)(Device, Utilization*) = nullptr;
+  Return (*performance_state)(Device, int*) = nullptr;
   Return (*total_ecc)(Device, int, int, std::uint64_t*) = nullptr;
   Return (*remapped_rows)(Device, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
   Return (*retired_pending)(Device, Enabled*) = nullptr;

@@ -28,6 +28,25 @@ Verdict verdict(const char* code,
           .fixes = {kLook, "node1: (manual)"}};
 }
 
+Verdict no_fabric() {
+  Verdict said = verdict("collective-node-no-fabric", Ailment::hangs,
+                         "no collective starts on node1: its GPUs wait for the NVSwitch fabric");
+  said.evidence = proof_rows(Ailment::hangs, "",
+                             "cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized");
+  said.fixes = {"node1: (manual)", "node1: (manual)"};
+  return said;
+}
+
+Verdict elsewhere() {
+  Verdict said = verdict("collective-node-bad", Ailment::hangs, "every collective on node0 hangs");
+  said.blamed = {"node0"};
+  said.evidence = proof_rows(Ailment::hangs, "", "system not yet initialized");
+  said.fixes = {
+      "node0: dmesg -T | grep -E 'Xid|AER'; nvidia-smi -q -d ECC,ROW_REMAPPER,PERFORMANCE",
+      "node0: (manual)"};
+  return said;
+}
+
 void place(World& world, Layer layer, Ailment ailment, int device) {
   isolate(world, {.layer = layer, .ailment = ailment, .places = {{"node1", device}}});
 }
@@ -66,6 +85,18 @@ const std::vector<CheckCase> cases = {
     {"a node",
      [](World& w) { place(w, Layer::node, Ailment::hangs, -1); },
      {verdict("collective-node-bad", Ailment::hangs, "every collective on node1 hangs")}},
+    {"a node whose GPUs wait for the fabric",
+     [](World& w) {
+       isolate(w, {.layer = Layer::node, .ailment = Ailment::hangs, .places = {{"node1", -1}}},
+               "cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized");
+     },
+     {no_fabric()}},
+    {"near miss: another node says so",
+     [](World& w) {
+       isolate(w, {.layer = Layer::node, .ailment = Ailment::hangs, .places = {{"node0", -1}}},
+               "system not yet initialized");
+     },
+     {elsewhere()}},
     {"a slow node",
      [](World& w) { place(w, Layer::node, Ailment::slow, -1); },
      {verdict("collective-place-slow",

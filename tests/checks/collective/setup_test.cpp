@@ -26,6 +26,14 @@ constexpr Said kSaid[] = {
     {"collective-bootstrap", "socketPollConnect: connect to 10.0.0.1<40000> returned",
      "do not "
      "reach"},
+    {"collective-fabric-not-ready",
+     "cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized",
+     "wait for the NVSwitch fabric"},
+    {"collective-fabric-not-ready", "cuInit: CUDA_ERROR_SYSTEM_NOT_READY", "NVSwitch fabric"},
+    {"collective-fabric-not-ready",
+     "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet "
+     "initialized",
+     "NVSwitch fabric"},
 };
 
 template <int Row>
@@ -57,6 +65,9 @@ const std::vector<CheckCase> cases = {
     heard<4>(),
     heard<5>(),
     heard<6>(),
+    heard<7>(),
+    heard<8>(),
+    heard<9>(),
     {"no word",
      [](World& w) { isolate(w, {.layer = Layer::setup, .ailment = Ailment::hangs}); },
      {{.code = "collective-no-start",

@@ -1,5 +1,6 @@
 #include "support/check_cases.h"
 #include "support/gpu_nodes.h"
+#include "support/nvml_answers.h"
 
 #include <string>
 #include <vector>
@@ -9,6 +10,15 @@ namespace {
 
 using enum Severity;
 using enum Certainty;
+
+// What NVML says of the cards on node1.
+void with_path(World& w, const std::string& path) {
+  w.node(1).nvml = fake_nvml({.name = "NVIDIA A100 80GB PCIe",
+                              .addresses = {gpu_address(0), gpu_address(1)},
+                              .nvlinks = 12,
+                              .nvlinks_active = 12,
+                              .near_path = path});
+}
 
 // On all nodes two GPUs below one switch; on node1 ACS and the IOMMU are as Linux sets them where
 // guests are expected.
@@ -28,6 +38,7 @@ void with_switch(World& w, const std::string& model = "NVIDIA A100 80GB PCIe") {
     device_at(pci, "0000:02:00.0").acs_redirects = true;
     device_at(pci, "0000:02:01.0").acs_redirects = true;
   });
+  with_path(w, "PXB");
 }
 
 template <class Change>
@@ -35,23 +46,62 @@ void change_pci(World& w, Change change) {
   World::change(w.node(1).pci, change);
 }
 
+Verdict redirects() {
+  return {.code = "gpu-acs",
+          .severity = notice,
+          .certainty = possible,
+          .symptom = Symptom::hang,
+          .says = "PCIe bridges of node1 send traffic between GPUs up to the CPU",
+          .blamed = {"node1"},
+          .evidence =
+              {"node1 ACS of 0000:02:00.0, between GPUs 0000:10:00.0 and 0000:20:00.0: "
+               "redirects, not no ReqRedir, no CmpltRedir; lspci -vvv -s 0000:02:00.0 | grep "
+               "ACSCtl",
+               "node1 IOMMU: translates the GPUs' addresses, not passes them on, or is off; cat "
+               "/sys/kernel/iommu_groups/*/type | sort | uniq -c"},
+          .fixes = {"*: NCCL_P2P_DISABLE=1", "node1: (manual)"}};
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World& w) { add_gpus(w, 4); }},
     {"ACS at the ports of two GPUs, and an IOMMU that translates",
      [](World& w) { with_switch(w); },
-     {{.code = "gpu-acs",
-       .severity = notice,
-       .certainty = possible,
-       .symptom = Symptom::hang,
-       .says = "PCIe bridges of node1 send traffic between GPUs up to the CPU",
-       .blamed = {"node1"},
-       .evidence =
-           {"node1 ACS of 0000:02:00.0, between GPUs 0000:10:00.0 and 0000:20:00.0: "
-            "redirects, not no ReqRedir, no CmpltRedir; lspci -vvv -s 0000:02:00.0 | grep "
-            "ACSCtl",
-            "node1 IOMMU: translates the GPUs' addresses, not passes them on, or is off; cat "
-            "/sys/kernel/iommu_groups/*/type | sort | uniq -c"},
-       .fixes = {"*: NCCL_P2P_DISABLE=1", "node1: (manual)"}}}},
+     {redirects()}},
+    {"near miss: an NVLink bridge joins the cards",
+     [](World& w) {
+       with_switch(w);
+       with_path(w, "NV12");
+     }},
+    {"nobody asked the driver: a bridge may join them",
+     [](World& w) {
+       with_switch(w);
+       w.node(1).nvml = Unknown{.kind = Why::timed_out};
+     },
+     {},
+     {"node1 nvml.path"}},
+    {"nobody asked the driver, and such cards have no bridge",
+     [](World& w) {
+       with_switch(w, "NVIDIA L40S");
+       w.node(1).nvml = Unknown{.kind = Why::timed_out};
+     },
+     {redirects()}},
+    {"near miss: both GPUs translate addresses themselves",
+     [](World& w) {
+       with_switch(w);
+       change_pci(w, [](Pci& pci) {
+         device_at(pci, "0000:10:00.0").ats = true;
+         device_at(pci, "0000:20:00.0").ats = true;
+       });
+     }},
+    {"only one of them does",
+     [](World& w) {
+       with_switch(w);
+       change_pci(w, [](Pci& pci) {
+         device_at(pci, "0000:10:00.0").ats = true;
+         device_at(pci, "0000:20:00.0").ats = false;
+       });
+     },
+     {redirects()}},
     {"near miss: the IOMMU passes addresses on",
      [](World& w) {
        with_switch(w);
@@ -88,21 +138,36 @@ const std::vector<CheckCase> cases = {
        });
      }},
     {"near miss: cards whose NVLink bridge may join them",
-     [](World& w) { with_switch(w, "NVIDIA H100 NVL"); }},
+     [](World& w) { with_switch(w, "NVIDIA H100 NVL"); },
+     {},
+     {},
+     "no two GPUs talk over PCIe bridges"},
     {"near miss: SXM boards have NVLink",
-     [](World& w) { with_switch(w, "NVIDIA A100-SXM4-80GB"); }},
+     [](World& w) { with_switch(w, "NVIDIA A100-SXM4-80GB"); },
+     {},
+     {},
+     "no two GPUs talk over PCIe bridges"},
     {"near miss: GeForce does not talk over PCIe",
-     [](World& w) { with_switch(w, "NVIDIA GeForce RTX 3090"); }},
+     [](World& w) { with_switch(w, "NVIDIA GeForce RTX 3090"); },
+     {},
+     {},
+     "no two GPUs talk over PCIe bridges"},
     {"near miss: it is switched off already",
      [](World& w) {
        with_switch(w);
        set_p2p_disable(w, "1", "1");
-     }},
+     },
+     {},
+     {},
+     "no two GPUs talk over PCIe bridges"},
     {"near miss: a Gloo job",
      [](World& w) {
        with_switch(w);
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does not use NCCL"},
     {"what only root may read is not known",
      [](World& w) {
        with_switch(w);

@@ -33,8 +33,16 @@ const std::vector<CheckCase> cases = {
     {"an early driver", [](World& w) { geforce(w, 2, "525.60.11"); }, {claims("525.60.11")}},
     {"the first one", [](World& w) { geforce(w, 2, "520.56.06"); }, {claims("520.56.06")}},
     {"near miss: the one that mends it", [](World& w) { geforce(w, 2, "525.105.17"); }},
-    {"near miss: one card", [](World& w) { geforce(w, 1, "525.60.11"); }},
-    {"near miss: cards with NVLink", [](World& w) { geforce(w, 2, "525.60.11", "3090"); }},
+    {"near miss: one card",
+     [](World& w) { geforce(w, 1, "525.60.11"); },
+     {},
+     {},
+     "no node has two GeForce RTX 40 cards"},
+    {"near miss: cards with NVLink",
+     [](World& w) { geforce(w, 2, "525.60.11", "3090"); },
+     {},
+     {},
+     "no node has two GeForce RTX 40 cards"},
     {"near miss: it is off already",
      [](World& w) {
        geforce(w, 2, "525.60.11");
@@ -66,11 +74,15 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        geforce(w, 2, "525.60.11");
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does not use NCCL"},
     {"unknown GPUs are a gap",
      [](World& w) { w.node(2).gpu = Unknown{.kind = Why::timed_out}; },
      {},
-     {"node2 gpu"}},
+     {"node2 gpu"},
+     "no node has two GeForce RTX 40 cards"},
 };
 
 TEST_CASE("gpu/consumer_p2p") {

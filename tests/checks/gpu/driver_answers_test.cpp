@@ -112,7 +112,10 @@ const std::vector<CheckCase> cases = {
     {"near miss: no driver",
      [](World& w) {
        for (auto& node : w.cluster.nodes) node.gpu = GpuFacts{};
-     }},
+     },
+     {},
+     {},
+     "no node has the NVIDIA driver loaded"},
 };
 
 TEST_CASE("gpu/driver_answers") {

@@ -138,7 +138,8 @@ const std::vector<CheckCase> cases = {
     {"unknown GPUs are a gap",
      [](World& w) { w.node(2).gpu = Unknown{.kind = Why::timed_out}; },
      {},
-     {"node2 gpu"}},
+     {"node2 gpu"},
+     "no node has the NVIDIA driver loaded"},
 };
 
 TEST_CASE("gpu/driver_mismatch") {

@@ -38,6 +38,13 @@ const std::vector<CheckCase> cases = {
        change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.fabric_state = "in progress"; });
      },
      {fabric(blocker, likely, "in progress", kRestart)}},
+    {"in a container: the fabric is the host's",
+     [](World& w) {
+       add_nvml(w, 4);
+       World::change(w.node(1).identity, [](Identity& it) { it.container = "docker"; });
+       change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.fabric_state = "in progress"; });
+     },
+     {fabric(blocker, likely, "in progress", "node1: (manual)")}},
     {"not started",
      [](World& w) {
        add_nvml(w, 4);
@@ -62,7 +69,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        add_nvml(w, 4, {.fabric = false});
        change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.fabric_state = ""; });
-     }},
+     },
+     {},
+     {},
+     "no GPU tells of an NVSwitch fabric"},
     {"a single GPU of a virtual machine may do without",
      [](World& w) {
        add_nvml(w, 1);

@@ -23,7 +23,11 @@ void change_pci(World& w, Change change) {
 
 const std::vector<CheckCase> cases = {
     {"healthy", [](World& w) { with_card(w); }},
-    {"healthy: no RDMA", [](World& w) { add_gpus(w, 2); }},
+    {"healthy: no RDMA",
+     [](World& w) { add_gpus(w, 2); },
+     {},
+     {},
+     "no RDMA card that GPUs could use directly carries the job's data"},
     {"ACS at the GPU's port, and an IOMMU that translates",
      [](World& w) { with_acs(w); },
      {{.code = "gpu-gdr-acs",
@@ -41,6 +45,11 @@ const std::vector<CheckCase> cases = {
        with_acs(w);
        change_pci(w, [](Pci& pci) { pci.iommu = "identity"; });
      }},
+    {"near miss: the card translates addresses itself",
+     [](World& w) {
+       with_acs(w);
+       change_pci(w, [](Pci& pci) { device_at(pci, "0000:11:00.0").ats = true; });
+     }},
     {"near miss: a guest",
      [](World& w) {
        with_acs(w);
@@ -55,7 +64,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        with_acs(w, "efa");
        w.set("NCCL_NET", "Socket");
-     }},
+     },
+     {},
+     {},
+     "no RDMA card that GPUs could use directly carries the job's data"},
     {"near miss: the card stands elsewhere",
      [](World& w) {
        with_acs(w);

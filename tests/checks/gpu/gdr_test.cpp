@@ -36,6 +36,12 @@ Verdict disabled(Severity severity, const std::string& why) {
           .fixes = {"node1: modprobe nvidia-peermem"}};
 }
 
+Verdict by_hand_in_container() {
+  Verdict verdict = disabled(degraded, "NVIDIA module");
+  verdict.fixes = {"node1: (manual)"};
+  return verdict;
+}
+
 void move_card(World& w, int numa) {
   World::change(w.node(1).pci, [&](Pci& pci) {
     auto& card = device_at(pci, "0000:11:00.0");
@@ -61,7 +67,11 @@ Verdict far(const std::string& distance) {
 
 const std::vector<CheckCase> cases = {
     {"healthy", [](World& w) { with_card(w); }},
-    {"healthy: no RDMA", [](World& w) { add_gpus(w, 2); }},
+    {"healthy: no RDMA",
+     [](World& w) { add_gpus(w, 2); },
+     {},
+     {},
+     "no RDMA card that GPUs could use carries the job's data"},
     {"healthy: the open module's DMA-BUF does it",
      [](World& w) {
        with_card(w);
@@ -77,6 +87,13 @@ const std::vector<CheckCase> cases = {
        });
      },
      {disabled(degraded, "NVIDIA module")}},
+    {"in a container it is the host's to load",
+     [](World& w) {
+       with_card(w);
+       change_gpu(w, [](GpuFacts& gpu) { gpu.peermem = gpu.nvidia_open = false; });
+       World::change(w.node(1).identity, [](Identity& it) { it.container = "docker"; });
+     },
+     {by_hand_in_container()}},
     {"an old kernel",
      [](World& w) {
        with_card(w);
@@ -109,12 +126,18 @@ const std::vector<CheckCase> cases = {
        with_card(w);
        change_gpu(w, [](GpuFacts& gpu) { gpu.peermem = gpu.nvidia_open = false; });
        w.set("NCCL_IB_DISABLE", "1");
-     }},
+     },
+     {},
+     {},
+     "no RDMA card that GPUs could use carries the job's data"},
     {"near miss: another kind of card",
      [](World& w) {
        with_card(w, "efa");
        change_gpu(w, [](GpuFacts& gpu) { gpu.peermem = gpu.nvidia_open = false; });
-     }},
+     },
+     {},
+     {},
+     "no RDMA card that GPUs could use carries the job's data"},
     {"near miss: GeForce has none",
      [](World& w) {
        with_card(w);

@@ -36,6 +36,11 @@ Verdict shut(Severity severity) {
       .fixes = {"node1: nvidia-smi -i 0000:20:00.0 -c DEFAULT"}};
 }
 
+Verdict by_hand(Verdict verdict) {
+  verdict.fixes = {"node1: (manual)"};
+  return verdict;
+}
+
 void split(World& w) {
   add_nvml(w, 2);
   change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.mig = true; });
@@ -70,6 +75,12 @@ const std::vector<CheckCase> cases = {
      },
      {shut(blocker)}},
     {"no compute on one that nobody needs", [](World& w) { prohibit(w); }, {shut(notice)}},
+    {"no compute, in a container: the mode is the host's",
+     [](World& w) {
+       prohibit(w);
+       World::change(w.node(1).identity, [](Identity& it) { it.container = "docker"; });
+     },
+     {by_hand(shut(notice))}},
     {"a job without NCCL",
      [](World& w) {
        prohibit(w);

@@ -1,5 +1,6 @@
 #include "support/check_cases.h"
 #include "support/gpu_nodes.h"
+#include "support/nvml_nodes.h"
 
 #include <string>
 #include <vector>
@@ -45,6 +46,19 @@ const std::vector<CheckCase> cases = {
        say(w, 90'000, "pcieport 0000:00:00.0" + kFatal);
      },
      {met(notice, possible, "pcieport 0000:00:00.0" + kFatal)}},
+    {"two hours ago, and the driver finds the GPU sound",
+     [](World& w) {
+       add_nvml(w, 2);
+       say(w, 7'200, "pcieport 0000:00:00.0" + kFatal);
+     },
+     {met(notice, possible, "pcieport 0000:00:00.0" + kFatal)}},
+    {"two hours ago, and it does not",
+     [](World& w) {
+       add_nvml(w, 2);
+       change_nvml_gpu(w, 0, [](NvmlGpu& gpu) { gpu.error = "GPU is lost"; });
+       say(w, 7'200, "pcieport 0000:00:00.0" + kFatal);
+     },
+     {met(degraded, likely, "pcieport 0000:00:00.0" + kFatal)}},
     {"near miss: not fatal, corrected, of another device",
      [](World& w) {
        add_gpus(w, 2);

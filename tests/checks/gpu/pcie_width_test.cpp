@@ -84,7 +84,8 @@ const std::vector<CheckCase> cases = {
     {"unknown devices are a gap",
      [](World& w) { w.node(2).pci = Unknown{.kind = Why::denied}; },
      {},
-     {"node2 pci"}},
+     {"node2 pci"},
+     "no bus tells how many lanes its GPUs use"},
 };
 
 TEST_CASE("gpu/pcie_width") {

@@ -37,7 +37,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        status(w, "disabled by regkey", "ok");
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does not use NCCL"},
     {"a driver that told nothing is a gap",
      [](World& w) {
        add_nvml(w, 2);

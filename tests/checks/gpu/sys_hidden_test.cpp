@@ -27,7 +27,7 @@ Verdict hidden(Severity severity) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy", [](World&) {}},
+    {"healthy", [](World&) {}, {}, {}, "no NCCL here takes the topology from /sys"},
     {"no PCI devices",
      [](World& w) { hide(w, {"/sys/bus/pci/devices", "/sys/class/net"}); },
      {hidden(degraded)}},
@@ -42,21 +42,31 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        hide(w, {"/sys/bus/pci/devices"});
        w.node(1).gpu = GpuFacts{};
-     }},
+     },
+     {},
+     {},
+     "no NCCL here takes the topology from /sys"},
     {"near miss: NCCL was told",
      [](World& w) {
        hide(w, {"/sys/bus/pci/devices"});
        w.set("NCCL_TOPO_FILE", "/etc/topo.xml");
-     }},
+     },
+     {},
+     {},
+     "no NCCL here takes the topology from /sys"},
     {"near miss: WSL is built so",
      [](World& w) {
        hide(w, {"/sys/bus/pci/devices"});
        World::change(w.node(1).world, [](distdoctor::World& world) { world.platform = "wsl"; });
-     }},
+     },
+     {},
+     {},
+     "no NCCL here takes the topology from /sys"},
     {"unseen is a gap",
      [](World& w) { w.node(1).world = Unknown{.kind = Why::timed_out, .text = "late"}; },
      {},
-     {"node1 world"}},
+     {"node1 world"},
+     "no NCCL here takes the topology from /sys"},
 };
 
 TEST_CASE("gpu/sys_hidden") {

@@ -1,6 +1,7 @@
 #include "support/check_cases.h"
 #include "support/gpu_nodes.h"
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <utility>
@@ -164,7 +165,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        add_workers(w, 8, torchrun({}));
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does not use NCCL"},
     {"nobody said that the job uses GPUs: then that is a notice",
      [](World& w) {
        add_workers(w, 2, torchrun({{"CUDA_VISIBLE_DEVICES", "0"}}));
@@ -175,7 +179,10 @@ const std::vector<CheckCase> cases = {
     {"near miss: nodes without GPUs",
      [](World& w) {
        for (int rank = 0; rank < 8; ++rank) add_worker(w, rank, torchrun({}));
-     }},
+     },
+     {},
+     {},
+     "no rank runs, and nobody says how many are to"},
     {"near miss: what is to start fits",
      [](World& w) {
        add_gpus(w, 4);
@@ -187,24 +194,124 @@ const std::vector<CheckCase> cases = {
        w.node(2).processes = Unknown{.kind = Why::denied};
      },
      {},
-     {"node0 gpu", "node2 processes"}},
+     {"node0 gpu", "node2 processes"},
+     "no rank runs, and nobody says how many are to"},
 };
 
 TEST_CASE("gpu/visible_devices") {
   run_cases("gpu/visible_devices", cases);
 }
 
-TEST_CASE("gpu/visible_devices: a job that is to start") {
-  const auto planned = [](World& w) {
-    add_gpus(w, 4);
-    w.cluster.job.ranks_per_node = 8;
-    for (auto& node : w.cluster.nodes) {
-      if (node.host != "node1") node.gpu = GpuFacts{};
-    }
-  };
-  auto verdict = about("gpu-too-few", degraded, "8 ranks are to run on node1, which has 4 GPUs",
+// --- a job that is only going to start ---
+
+// Four GPUs on node1, none elsewhere; the list is the command's own.
+void plan(World& w, int ranks, const std::string& list = "") {
+  add_gpus(w, 4);
+  w.cluster.job.ranks_per_node = ranks;
+  if (!list.empty()) {
+    w.cluster.job.rank_settings["CUDA_VISIBLE_DEVICES"] = {
+        list, {.source = Source::command_line, .where = "train.sh:3"}};
+  }
+  for (auto& node : w.cluster.nodes) {
+    if (node.host != "node1") node.gpu = GpuFacts{};
+  }
+}
+
+Verdict planned(Severity severity, Certainty certainty = likely) {
+  auto verdict = about("gpu-too-few", severity, "8 ranks are to run on node1, which has 4 GPUs",
                        {"node1 GPUs: 4, not 8, one for each rank; nvidia-smi -L || rocm-smi"});
-  run_cases("gpu/visible_devices", {{"more ranks than GPUs", planned, {verdict}}});
+  verdict.certainty = certainty;
+  return verdict;
+}
+
+Verdict listed(Severity severity, const std::string& list, const std::string& where) {
+  return about(
+      "gpu-too-few", severity,
+      "4 ranks are to run on node1, but CUDA_VISIBLE_DEVICES=" + list + " shows them 2 GPUs",
+      {"node1 CUDA_VISIBLE_DEVICES of " + where + ": " + list +
+       ", not 4 GPUs, one for each rank; echo $CUDA_VISIBLE_DEVICES; nvidia-smi -L"});
+}
+
+void in_environment(World& w, Context context) {
+  plan(w, 4);
+  w.node(1).context = context;
+  w.node(1).settings =
+      Settings{{"CUDA_VISIBLE_DEVICES", {"0,1", {.where = "$CUDA_VISIBLE_DEVICES"}}}};
+}
+
+const std::vector<CheckCase> plan_cases = {
+    {"more ranks than GPUs", [](World& w) { plan(w, 8); }, {planned(blocker)}},
+    {"an ssh login sees what the driver drives, too",
+     [](World& w) {
+       plan(w, 8);
+       w.node(1).context = Context::ssh;
+     },
+     {planned(blocker)}},
+    {"but its container may not be the job's",
+     [](World& w) {
+       plan(w, 8);
+       w.node(1).context = Context::ssh;
+       World::change(w.node(1).identity, [](Identity& it) { it.container = "docker"; });
+     },
+     {planned(notice)}},
+    {"an ssh login may not open half of them",
+     [](World& w) {
+       add_gpus(w, 8);
+       plan(w, 8);
+       w.node(1).context = Context::ssh;
+       add_gpus(w, 8);
+       for (auto& node : w.cluster.nodes) {
+         if (node.host != "node1") node.gpu = GpuFacts{};
+       }
+       World::change(w.node(1).gpu, [](GpuFacts& gpu) {
+         for (std::size_t i = 4; i < 8; ++i) gpu.gpus[i].node_usable = false;
+       });
+     },
+     {planned(notice)}},
+    {"instances of MIG may be enough",
+     [](World& w) {
+       plan(w, 8);
+       w.node(1).nvml = Nvml{.gpus = {{.index = 0, .mig = true}}};
+     },
+     {planned(notice, possible)}},
+    {"near miss: ranks may share",
+     [](World& w) {
+       plan(w, 8);
+       w.set("NCCL_MULTI_RANK_GPU_ENABLE", "1");
+     }},
+    {"the script shows two GPUs to four ranks",
+     [](World& w) { plan(w, 4, "0,1"); },
+     {listed(blocker, "0,1", "train.sh:3")}},
+    {"what comes after a GPU that is not there does not count",
+     [](World& w) { plan(w, 4, "2,3,4,5"); },
+     {listed(blocker, "2,3,4,5", "train.sh:3")}},
+    {"near miss: enough", [](World& w) { plan(w, 2, "2,3"); }},
+    {"near miss: by UUID", [](World& w) { plan(w, 2, "GPU-0,GPU-1"); }},
+    {"near miss: only the job's shell knows", [](World& w) { plan(w, 4, "$LOCAL"); }},
+    {"near miss: none at all, for CPUs", [](World& w) { plan(w, 4, "-1"); }},
+    {"the job's own environment shows two",
+     [](World& w) { in_environment(w, Context::container); },
+     {listed(blocker, "0,1", "$CUDA_VISIBLE_DEVICES")}},
+    {"that of an ssh login is not the job's",
+     [](World& w) { in_environment(w, Context::ssh); },
+     {listed(notice, "0,1", "$CUDA_VISIBLE_DEVICES")}},
+    {"near miss: Slurm set it for our own step",
+     [](World& w) {
+       in_environment(w, Context::slurm_step);
+       World::change(w.node(1).settings,
+                     [](Settings& all) { all["SLURM_JOB_ID"] = {.value = "7"}; });
+     }},
+    {"nobody said that it uses GPUs",
+     [](World& w) {
+       plan(w, 8);
+       w.cluster.job.gloo = Use::maybe;
+       w.cluster.job.settings.erase("NCCL_SOCKET_IFNAME");
+     },
+     {planned(notice, possible)}},
+};
+
+TEST_CASE("gpu/visible_devices: a job that is to start") {
+  run_cases("gpu/visible_devices", plan_cases);
 }
 
 }  // namespace

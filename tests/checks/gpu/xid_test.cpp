@@ -1,5 +1,6 @@
 #include "support/check_cases.h"
 #include "support/gpu_nodes.h"
+#include "support/nvml_nodes.h"
 
 #include <string>
 #include <vector>
@@ -231,8 +232,168 @@ const std::vector<CheckCase> cases = {
     {"unknown GPUs are a gap",
      [](World& w) { w.node(2).gpu = Unknown{.kind = Why::timed_out}; },
      {},
-     {"node2 gpu"}},
+     {"node2 gpu"},
+     "no node has the NVIDIA driver loaded"},
 };
+
+// --- what the driver says now against what the log says of old ---
+
+constexpr const char* kGsp = "119, pid=1, Timeout after 45s of waiting for RPC response from GPU0";
+
+void old_xid(World& w, double age_s, const std::string& text) {
+  w.change(w.node(1).kernel_log, [](KernelLog& log) { log.now_s = 30 * kNow; });
+  log_line(w, 1, 30 * kNow - age_s, "NVRM: Xid (PCI:0000:10:00): " + text);
+}
+
+Verdict outweighed(Symptom symptom, const std::string& says, const std::string& line) {
+  return fault(notice, possible, symptom, says,
+               {seen(line),
+                "node1 NVML now, of GPU 0000:10:00.0: answers, and counts no error, not "
+                "the fault, if it were still there; nvidia-smi; nvidia-smi -q -d "
+                "ECC,ROW_REMAPPER"});
+}
+
+const std::vector<CheckCase> outweighed_cases = {
+    {"the system processor hung three weeks ago, and the GPU answers",
+     [](World& w) {
+       add_nvml(w, 2);
+       old_xid(w, 21 * 86'400, kGsp);
+     },
+     {outweighed(
+         Symptom::crash,
+         "Xid 119, 21 days ago: the GPU's system processor (GSP) does not answer the driver; "
+         "the driver finds nothing of the kind now",
+         "Xid 119, 21 days ago: pid=1, Timeout after 45s of waiting for RPC response from "
+         "GPU0")}},
+    {"near miss: half an hour ago",
+     [](World& w) {
+       add_nvml(w, 2);
+       old_xid(w, 1'800, "119, pid=1, RPC");
+     },
+     {fault(blocker,
+            likely,
+            Symptom::crash,
+            "Xid 119, 30 min ago",
+            {seen("Xid 119, 30 min ago: pid=1, RPC")})}},
+    {"near miss: nobody asked the driver: a reset may have mended it even so",
+     [](World& w) {
+       add_nvml(w, 2);
+       w.node(1).nvml = Unknown{.kind = Why::timed_out};
+       old_xid(w, 10'800, "119, pid=1, RPC");
+     },
+     {fault(degraded,
+            likely,
+            Symptom::crash,
+            "Xid 119, 3 h ago",
+            {seen("Xid 119, 3 h ago: pid=1, RPC")})}},
+    {"near miss: the driver lost this GPU",
+     [](World& w) {
+       add_nvml(w, 2);
+       change_nvml_gpu(w, 0, [](NvmlGpu& gpu) { gpu.error = "GPU is lost"; });
+       old_xid(w, 21 * 86'400, "79, fallen off the bus");
+     },
+     {fault(blocker,
+            likely,
+            Symptom::hang,
+            "Xid 79, 21 days ago",
+            {seen("Xid 79, 21 days ago: fallen off the bus")})}},
+    {"near miss: it does not tell its temperature",
+     [](World& w) {
+       add_nvml(w, 2);
+       change_nvml_gpu(w, 0, [](NvmlGpu& gpu) { gpu.temperature_c.reset(); });
+       old_xid(w, 21 * 86'400, "79, fallen off the bus");
+     },
+     {fault(blocker,
+            likely,
+            Symptom::hang,
+            "Xid 79, 21 days ago",
+            {seen("Xid 79, 21 days ago: fallen off the bus")})}},
+    {"fell off the bus, and is back",
+     [](World& w) {
+       add_nvml(w, 2);
+       old_xid(w, 21 * 86'400, "79, fallen off the bus");
+     },
+     {outweighed(Symptom::hang, "Xid 79", "Xid 79, 21 days ago: fallen off the bus")}},
+    {"a row could not be noted, and nothing failed",
+     [](World& w) {
+       add_nvml(w, 2);
+       old_xid(w, 7'200, "64, pid=1, row");
+     },
+     {outweighed(Symptom::crash, "Xid 64", "Xid 64, 2 h ago: pid=1, row")}},
+    {"near miss: and the remapping failed indeed",
+     [](World& w) {
+       add_nvml(w, 2);
+       change_nvml_gpu(w, 0, [](NvmlGpu& gpu) { gpu.remap_failed = true; });
+       old_xid(w, 7'200, "64, pid=1, row");
+     },
+     {fault(degraded, likely, Symptom::crash, "Xid 64", {seen("Xid 64, 2 h ago: pid=1, row")})}},
+    {"near miss: errors are still counted",
+     [](World& w) {
+       add_nvml(w, 2);
+       change_nvml_gpu(w, 0, [](NvmlGpu& gpu) { gpu.ecc_uncorrected = 1; });
+       old_xid(w, 7'200, "95, pid=1");
+     },
+     {fault(degraded, likely, Symptom::crash, "Xid 95", {seen("Xid 95, 2 h ago: pid=1")})}},
+    {"a link that is up again",
+     [](World& w) {
+       add_nvml(w, 2);
+       old_xid(w, 7'200, "74, pid=1, NVLink");
+     },
+     {outweighed(Symptom::hang, "Xid 74", "Xid 74, 2 h ago: pid=1, NVLink")}},
+    {"near miss: a link is still down",
+     [](World& w) {
+       add_nvml(w, 2);
+       change_nvml_gpu(w, 0, [](NvmlGpu& gpu) { gpu.nvlinks_active = 17; });
+       old_xid(w, 7'200, "74, pid=1, NVLink");
+     },
+     {fault(degraded, likely, Symptom::hang, "Xid 74", {seen("Xid 74, 2 h ago: pid=1, NVLink")})}},
+    {"a switch, and all links are up",
+     [](World& w) {
+       add_nvml(w, 2);
+       w.change(w.node(1).kernel_log, [](KernelLog& log) { log.now_s = 2 * kNow; });
+       log_line(w, 1, 2 * kNow - 7'200,
+                "nvidia-nvswitch0: SXid (PCI:0000:86:00.0): 20034, Fatal, x");
+     },
+     {fault(notice,
+            possible,
+            Symptom::hang,
+            "a fatal fault of an NVSwitch; the driver finds nothing of the kind now",
+            {seen("SXid 20034, 2 h ago: Fatal, x", "0000:86:00.0"),
+             "node1 NVML now, of all GPUs and their NVLinks: answers, and counts no error, not the "
+             "fault, if it were still there; nvidia-smi; nvidia-smi -q -d ECC,ROW_REMAPPER"})}},
+    {"near miss: a switch, and a GPU waits for the fabric",
+     [](World& w) {
+       add_nvml(w, 2);
+       change_nvml_gpu(w, 1, [](NvmlGpu& gpu) { gpu.fabric_state = "in progress"; });
+       w.change(w.node(1).kernel_log, [](KernelLog& log) { log.now_s = 2 * kNow; });
+       log_line(w, 1, 2 * kNow - 7'200,
+                "nvidia-nvswitch0: SXid (PCI:0000:86:00.0): 20034, Fatal, x");
+     },
+     {fault(degraded,
+            likely,
+            Symptom::hang,
+            "a fatal fault of an NVSwitch",
+            {seen("SXid 20034, 2 h ago: Fatal, x", "0000:86:00.0")})}},
+    {"near miss: the driver said that it recovered the GPU",
+     [](World& w) {
+       add_gpus(w, 2);
+       xid(w, 50, "119, pid=1, RPC");
+       xid(w, 49, "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)");
+       xid(w, 30, "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)");
+     }},
+    {"a program failed where an old fault is over",
+     [](World& w) {
+       add_nvml(w, 2);
+       old_xid(w, 21 * 86'400, "79, fallen off the bus");
+       log_line(w, 1, 30 * kNow - 60, "NVRM: Xid (PCI:0000:10:00): 31, pid=7");
+     },
+     {outweighed(Symptom::hang, "Xid 79", "Xid 79, 21 days ago: fallen off the bus"),
+      program("(Xid 31, 60 s ago)", {seen("Xid 31, 60 s ago: pid=7")})}},
+};
+
+TEST_CASE("gpu/xid: what the driver says now") {
+  run_cases("gpu/xid", outweighed_cases);
+}
 
 TEST_CASE("gpu/xid") {
   run_cases("gpu/xid", cases);

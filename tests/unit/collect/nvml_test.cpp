@@ -56,6 +56,7 @@ Observed<Nvml> ask(std::chrono::milliseconds patience = 20s) {
 
 const std::string kHealthy =
     "gpus 2\ngpu * capability 9\ngpu * compute_mode 0\ngpu * mig 0\ngpu * throttle 4\n"
+    "gpu * busy 97\ngpu * state 0\n"
     "gpu * ecc 0\ngpu * ecc_ever 0\ngpu * remap_pending 0\ngpu * fabric 3\n"
     "gpu * temperature 41\ngpu * memory_used 17\ngpu * links 18\ngpu * p2p_nvlink 0\n"
     "gpu * p2p_read 0\ngpu * p2p_write 0\ngpu * level 40\n";
@@ -69,6 +70,8 @@ NvmlGpu healthy_gpu(int i) {
           .compute_mode = "default",
           .mig = false,
           .throttle = {"sw power cap"},
+          .busy_percent = 97,
+          .performance_state = 0,
           .ecc_uncorrected = 0,
           .ecc_uncorrected_ever = 0,
           .remap_pending = false,
@@ -105,7 +108,7 @@ TEST_CASE("NVML: faults of single GPUs") {
       "gpus 8\ngpu 1 error 15\ngpu 2 lost_later 15\ngpu 3 ecc 5\ngpu 3 remap_pending 1\n"
       "gpu 4 remap_failed 1\ngpu 5 throttle 72\ngpu 5 briefly 32\ngpu 6 fabric_status 999\n"
       "gpu 6 cluster 7\ngpu 7 links_active 16\ngpu 7 mig 1\ngpu 7 compute_mode 3\ngpu 7 pid 4711\n"
-      "gpu 7 fabric 2\ngpu 5 p2p_read 4\ngpu 5 p2p_nvlink 5\n");
+      "gpu 7 fabric 2\ngpu 4 state 32\ngpu 4 busy 101\ngpu 5 p2p_read 4\ngpu 5 p2p_nvlink 5\n");
   const auto nvml = ask();
   REQUIRE_MESSAGE(nvml.known(), nvml.why().text);
   const auto& gpus = nvml->gpus;
@@ -116,6 +119,8 @@ TEST_CASE("NVML: faults of single GPUs") {
   CHECK(gpus[3].ecc_uncorrected == 5);
   CHECK(gpus[3].remap_pending == true);
   CHECK(gpus[4].remap_failed == true);
+  CHECK_FALSE(gpus[4].performance_state.has_value());  // NVML_PSTATE_UNKNOWN
+  CHECK_FALSE(gpus[4].busy_percent.has_value());
   CHECK(gpus[5].throttle == std::vector<std::string>{"hw slowdown", "hw thermal"});
   CHECK(gpus[6].fabric_status == "unknown error");
   CHECK(gpus[6].fabric_cluster == "00000000000000000000000000000007.0");

@@ -89,6 +89,32 @@ TEST_CASE("lists of capabilities that are none, or go in a circle") {
   CHECK(acs_of_config(walk({{0x100, 1}, {0x102, 0xffc2}})).cut);
 }
 
+TEST_CASE("address translation services in a config space") {
+  CHECK(ats_of_config(walk({{0x100, 0x0f}, {0x106, 0x8000}})).on == std::optional(true));
+  CHECK(ats_of_config(walk({{0x100, 0x0f}, {0x106, 0x7fff}})).on == std::optional(false));
+  const auto second = walk({{0x100, 0x0d}, {0x102, 0x3001}, {0x300, 0x0f}, {0x306, 0x8000}});
+  CHECK(ats_of_config(second).on == std::optional(true));
+  CHECK(ats_of_config(std::string_view(second).substr(0, 512)).cut);
+  CHECK_FALSE(ats_of_config(fake_config(0x1d)).on.has_value());
+  CHECK_FALSE(ats_of_config(fake_config()).on.has_value());  // 64 bytes: not root
+  CHECK_FALSE(ats_of_config(std::string(4096, '\xff')).on.has_value());
+}
+
+TEST_CASE("address translation is asked of GPUs and of network cards") {
+  auto captured = fake_hgx_h100();
+  const std::string below = "/sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0/";
+  const auto on = walk({{0x100, 0x0d}, {0x102, 0x3001}, {0x300, 0x0f}, {0x306, 0x8000}});
+  captured.files[below + "0000:12:00.0/0000:13:00.0/config"].text = on;
+  captured.files[below + "0000:12:01.0/0000:14:00.0/config"].text =
+      walk({{0x100, 0x0f}, {0x106, 0x001f}});
+  captured.files[below + "config"].text = on;
+  const auto pci = pci_of(captured);
+  CHECK(device_of(pci, "0000:13:00.0").ats == std::optional(true));
+  CHECK(device_of(pci, "0000:14:00.0").ats == std::optional(false));
+  CHECK_FALSE(device_of(pci, "0000:11:00.0").ats.has_value());
+  CHECK_FALSE(device_of(pci_of(fake_hgx_h100()), "0000:13:00.0").ats.has_value());
+}
+
 TEST_CASE("relaxed ordering in a config space") {
   const auto config = fake_card_config(true);
   CHECK(relaxed_ordering_of_config(config) == std::optional(true));

@@ -390,6 +390,22 @@ const std::vector<ScriptRow> kScripts = {
      "t.py\n",
      {"python script=t.py",
       "MASTER_ADDR?=$(curl -H 'Authorization: Bearer *** https://ann:***@h/head) @ run.sh:1"}},
+    {"GPUs that a program before or after the ranks sees are its own",
+     "CUDA_VISIBLE_DEVICES=0 python prepare.py\n"
+     "torchrun --nproc-per-node 8 t.py\n"
+     "export CUDA_VISIBLE_DEVICES=1\n"
+     "python evaluate.py\n",
+     {"python script=prepare.py", "torchrun nodes=1 per_node=8 script=t.py",
+      "python script=evaluate.py"}},
+    {"GPUs that the ranks see",
+     "export CUDA_VISIBLE_DEVICES=0,1\n"
+     "torchrun --nproc-per-node 8 t.py\n"
+     "CUDA_VISIBLE_DEVICES=7 python evaluate.py\n",
+     {"torchrun nodes=1 per_node=8 script=t.py", "python script=evaluate.py",
+      "CUDA_VISIBLE_DEVICES=0,1 @ run.sh:1"}},
+    {"GPUs that the tasks of srun and mpirun see",
+     "CUDA_VISIBLE_DEVICES=0,1 mpirun -np 8 python t.py\n",
+     {"mpirun tasks=8 script=python", "python script=t.py", "CUDA_VISIBLE_DEVICES=0,1 @ run.sh:1"}},
     {"an unclosed quote",
      "export NCCL_DEBUG=\"INFO\npython t.py",
      {"NCCL_DEBUG=INFO\npython t.py @ run.sh:1"}},
