@@ -46,7 +46,9 @@ void report_none(const Case& c,
                  const std::vector<Stock>& none,
                  const std::vector<Stock>& some,
                  Judge& judge) {
-  const std::string others = usual_value(some, &Stock::text)->value;
+  const auto usual = usual_value(some, &Stock::text);
+  if (!usual) return;
+  const std::string& others = usual->value;
   std::map<Severity, std::vector<const NodeFacts*>> by_severity;
   for (const Stock& stock : none) {
     by_severity[severity_of_none(c, *stock.node)].push_back(stock.node);
@@ -138,7 +140,7 @@ void run(const Case& c, Judge& judge) {
     }
   }
   if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
-  if (!some.empty() && !none.empty()) report_none(c, none, some, judge);
+  if (!none.empty()) report_none(c, none, some, judge);
   judge_others(some, judge);
 }
 

@@ -29,8 +29,9 @@ bool is_at_work(const NvmlGpu& gpu) {
 
 struct Link {
   const NodeFacts* node;
-  const NvmlGpu* answer;
   const PciDevice* gpu;
+  int busy_percent;
+  int state;  // P0 is the fastest
   double speed;
   double possible;  // for card and port
 };
@@ -43,8 +44,9 @@ std::optional<Link> link_of(const NodeFacts& node, const NvmlGpu& answer) {
   const PciDevice* port = port_above(*node.pci, *gpu);
   if (port == nullptr || !port->max_speed_gts) return std::nullopt;
   return Link{.node = &node,
-              .answer = &answer,
               .gpu = gpu,
+              .busy_percent = answer.busy_percent.value_or(0),
+              .state = answer.performance_state.value_or(0),
               .speed = *gpu->speed_gts,
               .possible = std::min(*gpu->max_speed_gts, *port->max_speed_gts)};
 }
@@ -79,8 +81,8 @@ void report(const Case& c, const Link& link, Judge& judge) {
                              address, link.node->host, link.speed, link.possible)};
   finding.evidence.push_back(
       {.node = link.node->host,
-       .fact = fmt::format("PCIe speed of GPU {}, {} % busy in P{}", address,
-                           *link.answer->busy_percent, *link.answer->performance_state),
+       .fact = fmt::format("PCIe speed of GPU {}, {} % busy in P{}", address, link.busy_percent,
+                           link.state),
        .observed = fmt::format("{} GT/s", link.speed),
        .expected = fmt::format("{} GT/s", link.possible),
        .command = fmt::format("nvidia-smi -i {} --query-gpu=utilization.gpu,pstate,"

@@ -7,6 +7,7 @@
 
 #include "devices.h"
 #include "stock.h"
+#include "visible_lists.h"
 
 #include <fmt/format.h>
 
@@ -22,28 +23,12 @@ using namespace gpu;  // NOLINT(google-build-using-namespace): the look-ups of t
 
 // --- what a rank sees ---
 
-constexpr std::array kLists = {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                               "ROCR_VISIBLE_DEVICES"};
-
 struct Worker {
   const TrainingProcess* process;
   int rank;
   std::string variable = {};  // the one that lists its devices; empty: all of the node
   std::string list = {};
 };
-
-// As the CUDA driver reads it: up to the first entry that is none ("-1", "NoDevFiles").
-std::size_t length_of(std::string_view list) {
-  std::size_t length = 0;
-  while (!list.empty()) {
-    const auto entry = list.substr(0, list.find(','));
-    const bool device = !entry.empty() && !entry.starts_with('-') && entry != "NoDevFiles";
-    if (!device) break;
-    ++length;
-    list.remove_prefix(std::min(list.size(), entry.size() + 1));
-  }
-  return length;
-}
 
 Worker worker_of(const TrainingProcess& process, int rank) {
   Worker worker{.process = &process, .rank = rank};
@@ -214,118 +199,113 @@ void judge_family(const Case& c,
 
 // --- a job that is only going to start ---
 
-// Ranks that cannot have a GPU each. An instance of MIG may count for one.
-Finding plan_finding(const Case& c, const NodeFacts& node, std::string summary) {
+// Nodes on which the ranks cannot have a GPU each, for one and the same reason.
+struct Plan {
+  Severity severity;
+  Certainty certainty;
+  std::string why;  // "which has 4 GPUs"
+  std::string fix;
+  std::vector<Evidence> evidence;
+  std::vector<const NodeFacts*> nodes;
+};
+
+// An instance of MIG may count for one.
+Plan plan_of(const Case& c, const NodeFacts& node, std::string why, std::string fix) {
   const bool split = node.nvml.known() && std::ranges::any_of(node.nvml->gpus, [](const auto& gpu) {
                        return gpu.mig == true;
                      });
   const bool sure = surely_uses_gpus(c.cluster.job) && !split;
-  return {.code = "gpu-too-few",
-          .severity = sure ? Severity::blocker : Severity::notice,
+  return {.severity = sure ? Severity::blocker : Severity::notice,
           .certainty = sure ? Certainty::likely : Certainty::possible,
-          .symptom = Symptom::crash,
-          .subjects = {.nodes = {node.host}},
-          .summary = std::move(summary)};
+          .why = std::move(why),
+          .fix = std::move(fix),
+          .evidence = {},
+          .nodes = {&node}};
 }
 
-void judge_count(const Case& c, const NodeFacts& node, int ranks, Judge& judge) {
+Plan plan_of_count(const Case& c, const NodeFacts& node, int ranks) {
   const std::size_t gpus = usable_gpus(node);
-  Finding finding = plan_finding(c, node,
-                                 fmt::format("{} ranks are to run on {}, which has {}", ranks,
-                                             node.host, plural(gpus, "GPU")));
+  Plan plan = plan_of(c, node, fmt::format("which has {}", plural(gpus, "GPU")),
+                      fmt::format("start {} there (--nproc-per-node)", plural(gpus, "rank")));
   // What this login may not open the job may.
-  finding.severity = std::cmp_greater(ranks, node.gpu->gpus.size())
-                         ? capped_by_container(finding.severity, node)
-                         : capped_by_context(finding.severity, node.context);
-  finding.evidence.push_back(stock_row(node, fmt::format("{}, one for each rank", ranks)));
-  finding.evidence.back().observed = fmt::to_string(gpus);
-  finding.fix = {by_hand(
-      node, fmt::format("start {} on {} (--nproc-per-node)", plural(gpus, "rank"), node.host))};
-  judge.report(std::move(finding));
+  plan.severity = std::cmp_greater(ranks, node.gpu->gpus.size())
+                      ? capped_by_container(plan.severity, node)
+                      : capped_by_context(plan.severity, node.context);
+  plan.evidence = {stock_row(node, fmt::format("{}, one for each rank", ranks))};
+  plan.evidence.back().observed = fmt::to_string(gpus);
+  return plan;
 }
 
-// The list that torchrun hands on to all its ranks.
-struct Listed {
-  std::string_view name;
-  const Setting* setting = nullptr;
-  bool of_the_job = false;  // its command or script says so; else the environment here does
-};
-
-std::optional<Listed> listed_for(const Case& c, const NodeFacts& node) {
-  for (const std::string_view name : kLists) {
-    const auto said = c.cluster.job.rank_settings.find(std::string(name));
-    if (said != c.cluster.job.rank_settings.end()) return Listed{name, &said->second, true};
-  }
-  // What Slurm set for our own step need not be what it sets for the job's.
-  if (!node.settings.known() || node.settings->contains("SLURM_JOB_ID")) return std::nullopt;
-  for (const std::string_view name : kLists) {
-    const auto there = node.settings->find(std::string(name));
-    if (there != node.settings->end()) return Listed{name, &there->second};
-  }
-  return std::nullopt;
-}
-
-// As length_of, and no further than to a number that the node does not have.
-std::size_t shown_by(std::string_view list, std::size_t gpus) {
-  std::size_t shown = 0;
-  for (const std::size_t most = length_of(list); shown < most; ++shown) {
-    const auto entry = list.substr(0, list.find(','));
-    const auto index = number(entry);
-    if (index && std::cmp_greater_equal(*index, gpus)) break;
-    list.remove_prefix(std::min(list.size(), entry.size() + 1));
-  }
-  return shown;
-}
-
-void judge_list(
-    const Case& c, const NodeFacts& node, const Listed& listed, int ranks, Judge& judge) {
+std::optional<Plan> plan_of_list(const Case& c,
+                                 const NodeFacts& node,
+                                 const Listed& listed,
+                                 int ranks) {
   const std::string& list = listed.setting->value;
   const std::size_t shown = shown_by(list, node.gpu->gpus.size());
-  if (shown == 0 || std::cmp_less_equal(ranks, shown)) return;
+  if (shown == 0 || std::cmp_less_equal(ranks, shown)) return std::nullopt;
   const std::string where = listed.setting->origin.where;
-  Finding finding = plan_finding(
-      c, node,
-      fmt::format(
-          "{} ranks are to run on {}, but {}={} shows them {}: `invalid device ordinal`, or "
-          "two ranks on one GPU",
-          ranks, node.host, listed.name, list, plural(shown, "GPU")));
-  if (!listed.of_the_job) finding.severity = capped_by_context(finding.severity, node.context);
-  finding.evidence.push_back(
-      {.node = node.host,
-       .fact = fmt::format("{}{}{}", listed.name, where.empty() ? "" : " of ", where),
-       .observed = list,
-       .expected = fmt::format("{} GPUs, one for each rank", ranks),
-       .context = std::string(slug(node.context)),
-       .command = fmt::format("echo ${}; nvidia-smi -L", listed.name)});
-  finding.fix = {by_hand(node, fmt::format("take {} out of the launch, or start {} on {} "
-                                           "(--nproc-per-node)",
-                                           listed.name, plural(shown, "rank"), node.host))};
-  judge.report(std::move(finding));
+  Plan plan = plan_of(c, node,
+                      fmt::format("but {}={} shows them {}: `invalid device ordinal`, or two ranks "
+                                  "on one GPU",
+                                  listed.name, list, plural(shown, "GPU")),
+                      fmt::format("take {} out of the launch, or start {} there (--nproc-per-node)",
+                                  listed.name, plural(shown, "rank")));
+  if (!listed.of_the_job) plan.severity = capped_by_context(plan.severity, node.context);
+  plan.evidence = {{.node = node.host,
+                    .fact = fmt::format("{}{}{}", listed.name, where.empty() ? "" : " of ", where),
+                    .observed = list,
+                    .expected = fmt::format("{} GPUs, one for each rank", ranks),
+                    .context = std::string(slug(node.context)),
+                    .command = fmt::format("echo ${}; nvidia-smi -L", listed.name)}};
+  return plan;
 }
 
-// A value that only the job's shell knows ("$SLURM_LOCALID") says nothing here.
-bool is_plain(std::string_view list) {
-  return list.find_first_of("$`") == std::string_view::npos;
-}
-
-void judge_plan(const Case& c, const NodeFacts& node, Judge& judge) {
+std::optional<Plan> plan_on(const Case& c, const NodeFacts& node) {
   const auto ranks = c.cluster.job.ranks_per_node;
   const std::size_t gpus = usable_gpus(node);
   const Prediction* prediction = find_prediction(c.cluster, node.host);
   const Setting* shared =
       prediction == nullptr ? nullptr : find_setting(*prediction, "NCCL_MULTI_RANK_GPU_ENABLE");
-  if (!ranks || gpus == 0 || (shared != nullptr && number(shared->value).value_or(0) != 0)) return;
-  const auto listed = listed_for(c, node);
-  if (std::cmp_greater(*ranks, gpus)) {
-    judge_count(c, node, *ranks, judge);
-  } else if (listed && is_plain(listed->setting->value)) {
-    judge_list(c, node, *listed, *ranks, judge);
-  }
+  if (!ranks || gpus == 0) return std::nullopt;
+  if (shared != nullptr && number(shared->value).value_or(0) != 0) return std::nullopt;
+  if (std::cmp_greater(*ranks, gpus)) return plan_of_count(c, node, *ranks);
+  const auto listed = listed_for(c.cluster.job, node);
+  if (!listed || !is_plain(listed->setting->value)) return std::nullopt;
+  return plan_of_list(c, node, *listed, *ranks);
+}
+
+void add_plan(Plan plan, std::vector<Plan>& all) {
+  const auto same = std::ranges::find_if(all, [&](const Plan& other) {
+    return other.severity == plan.severity && other.certainty == plan.certainty &&
+           other.why == plan.why;
+  });
+  if (same == all.end()) return all.push_back(std::move(plan));
+  same->nodes.push_back(plan.nodes.front());
+  same->evidence.push_back(std::move(plan.evidence.front()));
+}
+
+void report_plan(int ranks, Plan plan, Judge& judge) {
+  const bool one = plan.nodes.size() == 1;
+  const auto where =
+      one ? plan.nodes.front()->host : fmt::format("each of {} nodes", plan.nodes.size());
+  Finding finding{.code = "gpu-too-few",
+                  .severity = plan.severity,
+                  .certainty = plan.certainty,
+                  .symptom = Symptom::crash,
+                  .summary = fmt::format("{} ranks are to run on {}, {}", ranks, where, plan.why),
+                  .evidence = std::move(plan.evidence)};
+  for (const NodeFacts* node : plan.nodes) finding.subjects.nodes.push_back(node->host);
+  finding.fix = {{.node = one ? plan.nodes.front()->host : "*",
+                  .kind = Fix::Kind::manual,
+                  .text = std::move(plan.fix)}};
+  judge.report(std::move(finding));
 }
 
 void run(const Case& c, Judge& judge) {
   if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
-  bool looked = c.cluster.job.ranks_per_node.has_value();
+  const auto ranks = c.cluster.job.ranks_per_node;
+  bool looked = ranks.has_value();
+  std::vector<Plan> plans;
   for (const NodeFacts& node : c.cluster.nodes) {
     const auto* gpus = judge.see(node, "gpu", node.gpu);
     const auto* processes = judge.see(node, "processes", node.processes);
@@ -333,8 +313,10 @@ void run(const Case& c, Judge& judge) {
     const Siblings families = siblings_on(node);
     looked = looked || !families.empty();
     for (const auto& [parent, workers] : families) judge_family(c, node, workers, judge);
-    if (families.empty()) judge_plan(c, node, judge);
+    if (!families.empty()) continue;
+    if (auto plan = plan_on(c, node)) add_plan(*std::move(plan), plans);
   }
+  for (Plan& plan : plans) report_plan(*ranks, std::move(plan), judge);
   if (!looked) judge.skip("no rank runs, and nobody says how many are to");
 }
 

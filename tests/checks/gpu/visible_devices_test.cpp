@@ -232,6 +232,16 @@ Verdict listed(Severity severity, const std::string& list, const std::string& wh
        ", not 4 GPUs, one for each rank; echo $CUDA_VISIBLE_DEVICES; nvidia-smi -L"});
 }
 
+Verdict listed_everywhere() {
+  Verdict verdict = listed(blocker, "0,1", "train.sh:3");
+  const std::string row = verdict.evidence.front().substr(std::string("node1").size());
+  verdict.says = "4 ranks are to run on each of 4 nodes, but CUDA_VISIBLE_DEVICES=0,1 shows them 2";
+  verdict.blamed = {"node0", "node1", "node2", "node3"};
+  verdict.evidence = {"node0" + row, "node1" + row, "node2" + row, "node3" + row};
+  verdict.fixes = {"*: (manual)"};
+  return verdict;
+}
+
 void in_environment(World& w, Context context) {
   plan(w, 4);
   w.node(1).context = context;
@@ -282,6 +292,12 @@ const std::vector<CheckCase> plan_cases = {
     {"the script shows two GPUs to four ranks",
      [](World& w) { plan(w, 4, "0,1"); },
      {listed(blocker, "0,1", "train.sh:3")}},
+    {"and on all nodes: that is said once",
+     [](World& w) {
+       plan(w, 4, "0,1");
+       add_gpus(w, 4);
+     },
+     {listed_everywhere()}},
     {"what comes after a GPU that is not there does not count",
      [](World& w) { plan(w, 4, "2,3,4,5"); },
      {listed(blocker, "2,3,4,5", "train.sh:3")}},
