@@ -172,11 +172,21 @@ Evidence who_runs(const NodeFacts& node, const std::vector<Rank>& ranks, int wor
           .command = "grep -lz ^RANK= /proc/[0-9]*/environ"};
 }
 
+Gap elsewhere(const std::vector<int>& missing) {
+  return {.node = "",
+          .fact = "ranks",
+          .why = {Why::not_collected,
+                  fmt::format("rank {} may run on nodes that were not named: name all nodes of the "
+                              "job with --peers",
+                              listed(missing))}};
+}
+
 void judge_missing(const Case& c, const std::vector<Rank>& ranks, int world, Judge& judge) {
   if (!all_seen(c) || members_elsewhere(c.cluster, ranks)) return;
   const auto present = numbers_of(ranks);
   const auto missing = missing_of(present, world);
   if (missing.empty()) return;
+  if (more_nodes_than_named(c.cluster, ranks)) return judge.miss(elsewhere(missing));
   Finding finding = blocker("env-rank-missing", ranks,
                             fmt::format("of {} ranks {} run on the named nodes; missing: {}", world,
                                         present.size(), listed(missing)));

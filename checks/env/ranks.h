@@ -166,6 +166,27 @@ inline std::vector<std::vector<Rank>> incomplete_jobs(const std::vector<Rank>& r
 
 // --- whether the job is larger than what we were shown ---
 
+inline bool meets_on_its_node(const Rank& rank) {
+  const std::string master = variable(*rank.process, "MASTER_ADDR").value_or("");
+  const auto literal = Address::parse(master);
+  return master == "localhost" || (literal && literal->loopback()) ||
+         alone_on_its_node(*rank.process);
+}
+
+// On how many nodes its launcher started it; torchrun says so after all of them have joined.
+inline int nodes_started(const Rank& rank) {
+  return std::max(number(*rank.process, "GROUP_WORLD_SIZE").value_or(0),
+                  number(*rank.process, "SLURM_JOB_NUM_NODES").value_or(0));
+}
+
+// One node alone says nothing about the ranks of the others.
+inline bool more_nodes_than_named(const ClusterFacts& cluster, const std::vector<Rank>& ranks) {
+  const auto named = static_cast<int>(cluster.nodes.size());
+  return std::ranges::any_of(ranks, [&](const Rank& rank) {
+    return !meets_on_its_node(rank) && (named == 1 || nodes_started(rank) > named);
+  });
+}
+
 inline bool is_a_peers(const ClusterFacts& cluster, const Address& address) {
   return address.loopback() || std::ranges::any_of(cluster.nodes, [&](const NodeFacts& node) {
            return has_address(node, address);

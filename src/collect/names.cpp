@@ -44,6 +44,19 @@ void ask_all(const machine::Machine& machine, const std::vector<Question>& quest
   }
 }
 
+// A URL, a list or a word in another script is no host's name, but the job may have one: its own
+// resolver is to say so. It reaches getent as one word, without a shell, and as no option.
+std::string_view not_to_be_asked(std::string_view host) {
+  constexpr std::string_view kAlsoAsked = "/,@[]";
+  std::string like_a_name(host);
+  for (char& c : like_a_name) {
+    if (kAlsoAsked.contains(c) || static_cast<unsigned char>(c) >= 0x80) c = 'x';
+  }
+  const bool text = printable(host) == host;
+  return text && !host.starts_with('-') && bad_host_name(like_a_name).empty() ? ""
+                                                                              : bad_host_name(host);
+}
+
 class Resolving {
  public:
   void add(const std::string& name, bool thorough) {
@@ -55,7 +68,7 @@ class Resolving {
       row.all = std::vector{*address};
       return;
     }
-    if (const auto reason = bad_host_name(host); !reason.empty()) {
+    if (const auto reason = not_to_be_asked(host); !reason.empty()) {
       const Unknown why{Why::failed, printable("resolve " + name + ": " + std::string(reason))};
       row.files = row.dns = row.all = why;
       return;

@@ -33,6 +33,15 @@ std::vector<Gap> gaps_of_traffic(const ClusterFacts& cluster) {
   return gaps;
 }
 
+// Nobody could tell a node where the meeting point is, so nothing is known of the way to it.
+std::vector<Gap> gaps_of_master(const ClusterFacts& cluster) {
+  std::vector<Gap> gaps;
+  for (const Untried& row : cluster.untried) {
+    if (row.why.text == kMasterUnresolved) gaps.push_back(untested(row.node, row.why));
+  }
+  return gaps;
+}
+
 // Something is wrong with the collectives, and nobody knows what; or none could be run.
 std::vector<Gap> gaps_of_collectives(const ClusterFacts& cluster) {
   std::vector<Gap> gaps;
@@ -92,6 +101,7 @@ Diagnosis conclude(Judged judged,
 
   std::vector<Gap> gaps = gaps_of_nodes(cluster);
   std::ranges::move(gaps_of_traffic(cluster), std::back_inserter(gaps));
+  std::ranges::move(gaps_of_master(cluster), std::back_inserter(gaps));
   std::ranges::move(gaps_of_collectives(cluster), std::back_inserter(gaps));
   const bool blind = cut_short || judged.our_bug || !gaps.empty() ||
                      (selection.fail_on == FailOn::unknown && !judged.gaps.empty());

@@ -133,6 +133,11 @@ class Planner {
     return *row->all;
   }
 
+  static std::string why_unresolved(const std::string& host) {
+    const bool shells = host.find('$') != std::string::npos;
+    return shells ? "only the job's own shell knows MASTER_ADDR" : std::string(kMasterUnresolved);
+  }
+
   // One set an address that the master has: it listens, or it only watches.
   std::map<Address, PlannedListen> master_sets() {
     const Master& master = *cluster_.predicted.master;
@@ -163,7 +168,7 @@ class Planner {
     for (const auto& [address, listen] : sets) round.listens.push_back(listen);
     for (const Peer& peer : peers_) {
       const auto addresses = master_addresses(*peer.node);
-      if (!addresses) leave_out(peer.node->host, kMasterTraffic, "MASTER_ADDR was not resolved");
+      if (!addresses) leave_out(peer.node->host, kMasterTraffic, why_unresolved(master->host));
       for (const Address& address : addresses.value_or(std::vector<Address>{})) {
         PlannedDial dial{
             .from = peer.node->host,

@@ -280,6 +280,39 @@ const std::vector<CheckCase> cases = {
        World::change(w.node(0).sockets, [](SocketFacts& sockets) { sockets.truncated = true; });
      },
      {not_yet("missing: 4", {"0", "1", "2", "3"}, 4)}},
+    {"one node of a job was named: the others' ranks are not missing, but unseen",
+     [](World& w) {
+       w.cluster.nodes.resize(1);
+       add_rank(w, 0, {{"RANK", "0"}, {"WORLD_SIZE", "2"}});
+     },
+     {},
+     {" ranks"}},
+    {"two of three nodes, by what torchrun says",
+     [](World& w) {
+       w.cluster.nodes.resize(2);
+       run_job(w, {{"WORLD_SIZE", "3"}, {"GROUP_WORLD_SIZE", "3"}});
+     },
+     {},
+     {" ranks"}},
+    {"by what Slurm says",
+     [](World& w) {
+       w.cluster.nodes.resize(2);
+       run_job(w, {{"WORLD_SIZE", "3"}, {"SLURM_JOB_NUM_NODES", "3"}});
+     },
+     {},
+     {" ranks"}},
+    {"a job that meets on the one node lacks its rank there",
+     [](World& w) {
+       w.cluster.nodes.resize(1);
+       add_rank(w, 0, {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}});
+     },
+     {missing("of 2 ranks 1 run on the named nodes; missing: 1", {"0"}, 1)}},
+    {"near miss: both nodes that Slurm gave it were named",
+     [](World& w) {
+       w.cluster.nodes.resize(2);
+       run_job(w, {{"WORLD_SIZE", "3"}, {"SLURM_JOB_NUM_NODES", "2"}});
+     },
+     {missing("missing: 2", {"0", "1"}, 2)}},
     {"many are missing: in short",
      [](World& w) {
        run_job(w, {{"WORLD_SIZE", "1024"}});

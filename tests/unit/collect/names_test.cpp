@@ -125,6 +125,17 @@ TEST_CASE("addresses are their own answer, and words that are no names reach no 
   CHECK(node.names->at(2).all.why().kind == Why::failed);
 }
 
+TEST_CASE("what cannot be a host's name is asked for all the same, as one word") {
+  machine::CapturedMachine captured{.hostname = "node1"};
+  captured.children = {{"getent ahosts tcp://node0", {2, "", ""}},
+                       {"getent ahosts n\u00f6de0", {0, "10.0.0.1 STREAM\n", ""}}};
+  const auto node = names_of(std::move(captured), {"tcp://node0", "n\u00f6de0", "a;b"});
+  REQUIRE(node.names->at(0).all.known());
+  CHECK(node.names->at(0).all->empty());
+  CHECK(*node.names->at(1).all == addresses({"10.0.0.1"}));
+  CHECK(node.names->at(2).all.why().kind == Why::failed);
+}
+
 TEST_CASE("a resolver that had no time to answer is not silent") {
   using std::chrono::milliseconds;
   const Observed<int> silent = Unknown{Why::timed_out, "it did not end in time"};

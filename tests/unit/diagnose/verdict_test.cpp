@@ -55,6 +55,16 @@ TEST_CASE("planned traffic without an outcome makes it inconclusive") {
   CHECK(diagnose(cluster, {}, {}).exit_code == 3);
 }
 
+TEST_CASE("a meeting point that no resolver could be asked about makes it inconclusive") {
+  ClusterFacts cluster = healthy_cluster(2);
+  cluster.untried = {{.node = "node1",
+                      .what = std::string(kMasterTraffic),
+                      .why = {Why::not_collected, std::string(kMasterUnresolved)}}};
+  CHECK(diagnose(cluster, {}, {}).exit_code == 3);
+  cluster.untried[0].why.text = "only the job's own shell knows MASTER_ADDR";
+  CHECK(diagnose(cluster, {}, {}).exit_code == 0);
+}
+
 TEST_CASE("collectives that stay open make it inconclusive, and are one gap") {
   ClusterFacts cluster = healthy_cluster(2);
   cluster.untried = {
