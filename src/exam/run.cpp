@@ -9,10 +9,12 @@
 #include "rules/predict.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <random>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -35,18 +37,28 @@ class Interrupter {
  public:
   Interrupter(const Options& options, fleet::Fleet& fleet) {
     if (options.interrupted == nullptr) return;
-    thread_ = std::jthread([&fleet, flag = options.interrupted](const std::stop_token& stop) {
-      while (!stop.stop_requested()) {
-        if (flag->load()) {
-          fleet.interrupt();
-          return;
-        }
-        std::this_thread::sleep_for(20ms);
-      }
-    });
+    try {
+      thread_ = std::jthread([&fleet, flag = options.interrupted](const std::stop_token& stop) {
+        watch(fleet, *flag, stop);
+      });
+    } catch (const std::system_error&) {
+      // No thread is left: the fleet looks at the flag by itself, now and then.
+    }
   }
 
  private:
+  static void watch(fleet::Fleet& fleet,
+                    const std::atomic<bool>& flag,
+                    const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (flag.load()) {
+        fleet.interrupt();
+        return;
+      }
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+
   std::jthread thread_;
 };
 

@@ -16,6 +16,7 @@
 #include "machine/helpers.h"
 #include "machine/limits.h"
 #include "machine/machine.h"
+#include "machine/orphans.h"
 #include "probe/probe.h"
 #include "probe/runs.h"
 
@@ -48,8 +49,9 @@ using std::chrono::milliseconds;
 // No run of ours is longer; the kernel keeps it even when this program does not.
 constexpr unsigned kLifetime_s = 3600;
 constexpr std::size_t kMostThreads = 64;
-constexpr milliseconds kTimeToEndRanks{300};  // less than a coordinator gives us to go
-constexpr int kSignalled = 128;               // as a shell says it
+constexpr milliseconds kTimeToEndRanks{300};  // less than a coordinator gives us to go, with this
+constexpr milliseconds kTimeToEndChildren{200};
+constexpr int kSignalled = 128;  // as a shell says it
 
 sigset_t ending_signals() {
   sigset_t ends;
@@ -159,6 +161,7 @@ Result<void> Agent::meet() {
   hello.context = entered_ ? Context::pid : login_context();
   channel_.post({.type = "hello", .body = codec::write_json(hello)});
   channel_.allow_large_frames();
+  machine::adopt_orphans();
   end_by_signals();
   channel_.begin_beats();
   return {};
@@ -211,6 +214,7 @@ void Agent::end_by_signals() {
     int number = 0;
     while (::sigwait(&ends, &number) != 0) continue;
     end_ranks();
+    machine::end_children(Deadline::after(kTimeToEndChildren));
     ::_exit(kSignalled + number);
   });
   waiting.detach();
@@ -332,6 +336,7 @@ int run_agent(int in_fd, int out_fd, std::span<const collect::Collector> collect
   Agent agent(std::move(in), std::move(out), collectors);
   agent.serve();
   agent.end_ranks();
+  machine::end_children(Deadline::after(kTimeToEndChildren));
   // Not `return`: threads that hang would be waited for.
   ::_exit(0);
 }

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kResolve{700};
 constexpr milliseconds kCompareClocks{300};
 // For an agent that was asked to go, before it is killed.
-constexpr milliseconds kTimeToGo{400};
+constexpr milliseconds kTimeToGo{600};
 // From the end of its output to a launcher's own end.
 constexpr milliseconds kTimeToEnd{100};
 constexpr std::chrono::seconds kForWords{1};
