@@ -77,12 +77,15 @@ inline std::string_view damage_text(Damage damage) {
   return "";
 }
 
-// "NAME=VALUE" as it was meant.
-inline std::string meant_line(const NcclConfigEntry& entry) {
-  std::string_view value = entry.value;
+inline std::string meant_value(std::string_view value) {
   value = without_blanks(value.substr(0, comment_begin(value)));
   if (in_quotes(value)) value = value.substr(1, value.size() - 2);
-  return std::string(bare_name(entry.name)) + "=" + std::string(value);
+  return std::string(value);
+}
+
+// "NAME=VALUE" as it was meant.
+inline std::string meant_line(const NcclConfigEntry& entry) {
+  return std::string(bare_name(entry.name)) + "=" + meant_value(entry.value);
 }
 
 // What replaces line N in sed; none where its text would need more than quotes.

@@ -1,7 +1,7 @@
 // NCCL's configuration files say to NCCL what their writer meant.
 #include <distdoctor/check.h>
 
-#include "config_lines.h"
+#include "names_there.h"
 
 #include <tuple>
 
@@ -23,6 +23,10 @@ struct Line {
 
   [[nodiscard]] std::string name() const { return std::string(bare_name(entry->name)); }
   [[nodiscard]] std::string where() const { return fmt::format("{}:{}", file->path, entry->line); }
+  // As it was meant it would name nothing that is there.
+  [[nodiscard]] bool idle() const {
+    return names_nothing(*node, name(), meant_value(entry->value));
+  }
 };
 
 // It is this line that NCCL heeds.
@@ -66,6 +70,7 @@ Severity of_interface(const Case& c, const Line& line) {
 
 Severity severity_of(const Case& c, const Line& line) {
   if (c.cluster.job.nccl != Use::yes) return Severity::notice;
+  if (line.damage == Damage::name && line.idle()) return Severity::notice;  // nothing is lost
   if (line.name() == kInterface) return of_interface(c, line);
   const VariableReading* reading = find_reading(*line.prediction, line.name());
   if (reading != nullptr && reading->trap == VariableTrap::refused) return Severity::blocker;
@@ -83,20 +88,14 @@ std::string_view code_of(const Line& line) {
 
 Fix mended(const Line& line) {
   const std::string& path = line.file->path;
-  if (line.damage == Damage::carriage_return) {
+  if (line.damage == Damage::carriage_return && !line.idle()) {
     return {.node = line.node->host,
             .kind = Fix::Kind::shell,
             .command = "sed -i 's/\\r$//' -- " + shell_quote(path),
             .text = "the whole file, which was written on Windows"};
   }
-  const std::string meant = meant_line(*line.entry);
-  const auto script = replacing(meant);
-  if (!script) {
-    return {.node = line.node->host,
-            .kind = Fix::Kind::manual,
-            .text = fmt::format("make line {} of {}: {}", line.entry->line, path, meant)};
-  }
-  return edit_line(*line.node, {path, std::to_string(line.entry->line)}, *script);
+  return mend_line(*line.node, {path, std::to_string(line.entry->line)}, line.name(),
+                   line.entry->value);
 }
 
 void add_line(const Line& line, Finding& finding) {
@@ -106,7 +105,8 @@ void add_line(const Line& line, Finding& finding) {
       {.node = line.node->host,
        .fact = line.where(),
        .observed = line.entry->name + "=" + line.entry->value,
-       .expected = meant_line(*line.entry),
+       .expected = line.idle() ? "no such line: nothing here has the name that is meant"
+                               : meant_line(*line.entry),
        .context = std::string(slug(line.node->context)),
        .command =
            fmt::format("sed -n {} {} | cat -A", shell_quote(std::to_string(line.entry->line) + "p"),

@@ -1,7 +1,7 @@
 // Every NCCL_ variable has a name that something reads.
 #include <distdoctor/check.h>
 
-#include "variables.h"
+#include "names_there.h"
 
 namespace distdoctor::checks {
 namespace {
@@ -29,7 +29,19 @@ Severity severity_of(const Case& c, const InForce& row, const std::string& meant
   return c.cluster.nodes.size() > 1 ? Severity::degraded : Severity::notice;
 }
 
+// A blank in a config file's line became part of the name: env/nccl_config tells of the line.
+bool is_a_damaged_line(const InForce& row) {
+  return !plain_name(row.name) && !bare_name(row.name).empty();
+}
+
+bool would_name_nothing(const InForce& row, const std::string& meant) {
+  return std::ranges::any_of(row.places, [&](const Place& place) {
+    return names_nothing(*place.node, meant, meant_value(row.value()));
+  });
+}
+
 void judge_name(const Case& c, const InForce& row, Judge& judge) {
+  if (is_a_damaged_line(row)) return;
   const std::string& meant = row.reading->taken_as;
   const bool interface = meant == kInterface;
   Finding finding{.code = interface ? "env-ifname-misspelt" : "env-variable-misspelt",
@@ -43,7 +55,7 @@ void judge_name(const Case& c, const InForce& row, Judge& judge) {
   const bool lost = !said_rightly(c, row, meant);
   finding.fix = mend(c, row, std::nullopt, "a name that NCCL ignores without a word");
   for (Fix& fix : finding.fix) {
-    if (!lost || fix.kind != Fix::Kind::env) continue;
+    if (!lost || fix.kind != Fix::Kind::env || would_name_nothing(row, meant)) continue;
     fix.env[meant] = row.value();
     fix.text = "the same value under the name that NCCL reads";
   }
@@ -52,7 +64,7 @@ void judge_name(const Case& c, const InForce& row, Judge& judge) {
     if (!lost || !at) continue;
     const auto fix = std::ranges::find(finding.fix, place.node->host, &Fix::node);
     if (fix == finding.fix.end()) continue;
-    *fix = edit_line(*place.node, *at, "s/^[^=]*/" + meant + "/");
+    *fix = mend_line(*place.node, *at, meant, row.value());
   }
   judge.report(std::move(finding));
 }

@@ -365,7 +365,7 @@ constexpr Page kPrefixPage{
         "Names in NCCL_SOCKET_IFNAME are prefixes: `eth1` takes eth10 to eth19 too, and NCCL "
         "spreads its data over all of them.",
     .confirm = "NCCL_DEBUG=INFO prints `NET/Socket : Using [0]eth1:... [1]eth10:...`.",
-    .fix = "Begin the list with `=`: `NCCL_SOCKET_IFNAME==eth1`.",
+    .fix = "Begin the list with `=`: `NCCL_SOCKET_IFNAME='=eth1'`.",
     .verify = "The same line lists only what was meant."};
 constexpr Page kUnreachablePage{
     .meaning =

@@ -141,7 +141,8 @@ constexpr Page kPage{
         "`ls /sys/class/infiniband` shows the names; NCCL_DEBUG=INFO prints `NET/IB : No device "
         "found` and `Using network Socket`.",
     .fix =
-        "Write the names as sysfs has them (`NCCL_IB_HCA==mlx5_0,mlx5_1`), or unset the variable.",
+        "Write the names as sysfs has them (`NCCL_IB_HCA='=mlx5_0,mlx5_1'`), or unset the "
+        "variable.",
     .verify = "NCCL_DEBUG=INFO prints `NET/IB : Using [0]mlx5_0:1/IB ...` on every node."};
 constexpr std::string_view kCauses[] = {"rdma-hca-sets-differ", "net-slow-interface"};
 constexpr Code kCodes[] = {{.id = "rdma-hca-no-match",

@@ -89,7 +89,8 @@ constexpr Page kPage{
         "other nodes ends the job.",
     .confirm = "NCCL_DEBUG=INFO prints `NET/IB : Using ...` with all ports; `ibstat` their rates.",
     .fix =
-        "Leave it out: `NCCL_IB_HCA=^=mlx5_4:1`, or name the fast ones: `NCCL_IB_HCA==mlx5_0,...`.",
+        "Leave it out: `NCCL_IB_HCA=^=mlx5_4:1`, or name the fast ones: "
+        "`NCCL_IB_HCA='=mlx5_0,...'`.",
     .verify = "`NET/IB : Using` no longer lists the slow port."};
 constexpr Code kCodes[] = {{.id = "rdma-hca-management",
                             .fault_class = FaultClass::hca_bad_device,

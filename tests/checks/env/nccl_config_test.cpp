@@ -26,6 +26,7 @@ std::string row(int line, const std::string& observed, const std::string& expect
          number + "p /etc/nccl.conf | cat -A";
 }
 
+const std::string kNothingThere = "no such line: nothing here has the name that is meant";
 const std::string kNoReturns = "node1: sed -i 's/\\r$//' -- /etc/nccl.conf";
 
 void no_interface(World& w) {
@@ -128,6 +129,37 @@ const std::vector<CheckCase> cases = {
               "NCCL takes all before the '=' for the name",
               {row(3, "export NCCL_SOCKET_IFNAME=eth1", "NCCL_SOCKET_IFNAME=eth1")},
               {"node1: sed -i '3s|.*|NCCL_SOCKET_IFNAME=eth1|' -- /etc/nccl.conf"})}},
+    {"blanks around the '=': one finding, and the line as NCCL reads it",
+     [](World& w) { put_lines(w, {{3, "NCCL_SOCKET_IFNAME ", " eth1"}}); },
+     {damaged("env-nccl-conf-ifname",
+              degraded,
+              "NCCL takes all before the '=' for the name",
+              {row(3, "NCCL_SOCKET_IFNAME = eth1", "NCCL_SOCKET_IFNAME=eth1")},
+              {"node1: sed -i '3s|.*|NCCL_SOCKET_IFNAME=eth1|' -- /etc/nccl.conf"})}},
+    {"export before an interface that is not there: the job works without the line",
+     [](World& w) { put_lines(w, {{3, "export NCCL_SOCKET_IFNAME", "eth9"}}); },
+     {damaged("env-nccl-conf-ifname",
+              notice,
+              "NCCL takes all before the '=' for the name",
+              {row(3, "export NCCL_SOCKET_IFNAME=eth9", kNothingThere)},
+              {"node1: sed -i 3d -- /etc/nccl.conf"})}},
+    {"quotes around an interface that is not there",
+     [](World& w) {
+       put_lines(w, {{3, "NCCL_SOCKET_IFNAME", "\"=eth9\""}});
+       no_interface(w);
+     },
+     {damaged("env-nccl-conf-ifname",
+              blocker,
+              "the quotes are part of the value",
+              {row(3, "NCCL_SOCKET_IFNAME=\"=eth9\"", kNothingThere)},
+              {"node1: sed -i 3d -- /etc/nccl.conf"})}},
+    {"export before a list that leaves interfaces out",
+     [](World& w) { put_lines(w, {{3, "export NCCL_SOCKET_IFNAME", "^lo,docker"}}); },
+     {damaged("env-nccl-conf-ifname",
+              degraded,
+              "NCCL takes all before the '=' for the name",
+              {row(3, "export NCCL_SOCKET_IFNAME=^lo,docker", "NCCL_SOCKET_IFNAME=^lo,docker")},
+              {"node1: sed -i '3s|.*|NCCL_SOCKET_IFNAME=^lo,docker|' -- /etc/nccl.conf"})}},
     {"a blank before what steers no traffic",
      [](World& w) { put_lines(w, {{3, " NCCL_DEBUG", "INFO"}}); },
      {damaged("env-nccl-conf-ignored",

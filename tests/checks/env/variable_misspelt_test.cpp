@@ -17,6 +17,12 @@ Verdict ifname(Severity severity, const std::string& fix) {
           .fixes = {fix}};
 }
 
+Verdict ifname_of(const std::string& row, const std::string& fix) {
+  Verdict verdict = ifname(degraded, fix);
+  verdict.evidence = {"node1 NCCL_SOCKET_IFNAMES: " + row};
+  return verdict;
+}
+
 Verdict other(Severity severity,
               const std::string& row,
               const std::string& says,
@@ -93,7 +99,27 @@ const std::vector<CheckCase> cases = {
             "node1 NCCL_IB_HCAS: mlx5 (/home/o'brien/.nccl.conf:2), not NCCL_IB_HCA; grep -n "
             "NCCL_IB_HCAS '/home/o'\\''brien/.nccl.conf'",
             "NCCL_IB_HCA was meant?",
-            "node1: sed -i '2s/^[^=]*/NCCL_IB_HCA/' -- '/home/o'\\''brien/.nccl.conf'")}},
+            "node1: sed -i '2s|.*|NCCL_IB_HCA=mlx5|' -- '/home/o'\\''brien/.nccl.conf'")}},
+    {"in a config file, an interface that is not there: out with the line",
+     [](World& w) {
+       without_ifname(w);
+       say_on(w, 1, "NCCL_SOCKET_IFNAMES", "eth9", Source::system_config, "/etc/nccl.conf:2");
+     },
+     {ifname_of("eth9 (/etc/nccl.conf:2), not NCCL_SOCKET_IFNAME; grep -n NCCL_SOCKET_IFNAMES "
+                "/etc/nccl.conf",
+                "node1: sed -i 2d -- /etc/nccl.conf")}},
+    {"an interface that is not there is not made the job's",
+     [](World& w) {
+       without_ifname(w);
+       say_on(w, 1, "NCCL_SOCKET_IFNAMES", "eth9");
+     },
+     {ifname_of("eth9 (--env), not NCCL_SOCKET_IFNAME; printenv NCCL_SOCKET_IFNAMES",
+                "node1: NCCL_SOCKET_IFNAMES unset")}},
+    {"near miss: a blank in a config file's line is env/nccl_config's",
+     [](World& w) {
+       without_ifname(w);
+       say_on(w, 1, "NCCL_SOCKET_IFNAME ", " eth1", Source::system_config, "/etc/nccl.conf:2");
+     }},
     {"a wish alone is lost",
      [](World& w) { say_on(w, 1, "NCCL_DEBG", "INFO"); },
      {other(notice,

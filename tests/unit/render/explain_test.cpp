@@ -42,7 +42,7 @@ TEST_CASE("env prints what a shell can eval, the reasons as comments") {
   CHECK(exports({}, "") == "# nothing needs to be set\n");
   const Recommended one{.env = {{"*", {{"NCCL_SOCKET_IFNAME", "=eth1"}}}},
                         .reasons = {{"NCCL_SOCKET_IFNAME", "why\nso"}}};
-  CHECK(exports(one, "") == "# why\n# so\nexport NCCL_SOCKET_IFNAME==eth1\n");
+  CHECK(exports(one, "") == "# why\n# so\nexport NCCL_SOCKET_IFNAME='=eth1'\n");
   const Recommended each{.env = {{"node0", {{"GLOO_SOCKET_IFNAME", "eth0"}}},
                                  {"node1", {{"GLOO_SOCKET_IFNAME", "$(rm)"}}}},
                          .reasons = {{"GLOO_SOCKET_IFNAME", "r"}}};

@@ -78,7 +78,7 @@ TEST_CASE(
         "About: node0, node1 -> node0",
         "node1: dial 10.10.0.10:29500 is timed out, expected connected",
         "$ nc -vz -w 3 10.10.0.10 29500", "on node0: as root", "nft add rule x",
-        "in the job's environment, on every node: for NCCL", "export NCCL_SOCKET_IFNAME==eth1",
+        "in the job's environment, on every node: for NCCL", "export NCCL_SOCKET_IFNAME='=eth1'",
         "unset NCCL_IB_DISABLE", "net-ephemeral-dropped: all ports",
         "Would also explain: net-one-way-dropped", "distdoctor explain rendezvous-port-dropped",
         "MASTER_ADDR=node0  (option, --env)"}) {
