@@ -124,6 +124,20 @@ std::string because_of(const Item& item, const Item* next, std::size_t nested) {
   return text + "; nothing tells it from the next";
 }
 
+// One filter ends connections to several ports: mended for the first of them, it still ends the
+// others, and the job goes on to those.
+bool leaves_more_to_open(const Cause& root, const Cause& consequence) {
+  return root.fault_class == FaultClass::firewall &&
+         consequence.fault_class == FaultClass::firewall;
+}
+
+void take_fixes(const Cause& consequence, Cause& root) {
+  auto& fixes = root.finding.fix;
+  for (const Fix& fix : consequence.finding.fix) {
+    if (std::ranges::find(fixes, fix) == fixes.end()) fixes.push_back(fix);
+  }
+}
+
 class Ranking {
  public:
   explicit Ranking(std::vector<Item> items) : items_(std::move(items)) {
@@ -170,6 +184,7 @@ class Ranking {
       if (taken_.insert(consequence).second) {
         made.explains.push_back(cause(consequence));
         made.explains.back().because = "a consequence of " + made.finding.code;
+        if (leaves_more_to_open(made, made.explains.back())) take_fixes(made.explains.back(), made);
       } else {
         elsewhere.insert(items_[consequence].finding.code);
       }

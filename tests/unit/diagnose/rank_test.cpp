@@ -31,6 +31,7 @@ constexpr Code kCodes[] = {code("net-link-down", FaultClass::link_down, kLinkCau
                            code("net-no-route", FaultClass::no_route, kRouteCauses),
                            code("net-mtu", FaultClass::mtu_mismatch, kMtuCauses),
                            code("net-dropped", FaultClass::firewall, {}),
+                           code("net-filtered", FaultClass::firewall, kMtuCauses),
                            code("net-odd", FaultClass::packet_loss, {}),
                            code("net-busy", FaultClass::port_in_use, {})};
 constexpr Check kCheck{.title = "", .codes = kCodes, .run = nullptr};
@@ -104,6 +105,25 @@ TEST_CASE("roots come first, consequences nest under them") {
     CAPTURE(name);
     CHECK(shape(rank(row.findings, kChecks, peers)) == row.expected);
   }
+}
+
+TEST_CASE("one filter that ends several connections: its fix opens the way for all of them") {
+  Finding master = finding("net-filtered", {"node0"});
+  Finding data = finding("net-dropped", {"node0"});
+  Finding link = finding("net-link-down", {"node1"});
+  Finding lost = finding("net-dropped", {"node1"});
+  master.fix = {{.node = "node0", .kind = Fix::Kind::shell, .command = "open 29500"},
+                {.node = "node0", .kind = Fix::Kind::manual, .text = "ask"}};
+  data.fix = {{.node = "node0", .kind = Fix::Kind::shell, .command = "open 32768-60999"},
+              {.node = "node0", .kind = Fix::Kind::manual, .text = "ask"}};
+  link.fix = {{.node = "node1", .kind = Fix::Kind::shell, .command = "ip link set eth0 up"}};
+  lost.fix = {{.node = "node1", .kind = Fix::Kind::shell, .command = "open 40000"}};
+  const auto causes = rank({master, data, link, lost}, kChecks, peers);
+  REQUIRE(shape(causes) ==
+          std::vector<std::string>{"net-filtered (net-dropped)", "net-link-down (net-dropped)"});
+  CHECK(causes[0].finding.fix == std::vector{master.fix[0], master.fix[1], data.fix[0]});
+  CHECK(causes[0].explains[0].finding.fix == data.fix);
+  CHECK(causes[1].finding.fix == link.fix);  // what a link's end brings goes with it
 }
 
 TEST_CASE("shuffling the findings changes nothing") {
