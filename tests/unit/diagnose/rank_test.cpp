@@ -112,12 +112,14 @@ TEST_CASE("one filter that ends several connections: its fix opens the way for a
   Finding data = finding("net-dropped", {"node0"});
   Finding link = finding("net-link-down", {"node1"});
   Finding lost = finding("net-dropped", {"node1"});
-  master.fix = {{.node = "node0", .kind = Fix::Kind::shell, .command = "open 29500"},
-                {.node = "node0", .kind = Fix::Kind::manual, .text = "ask"}};
-  data.fix = {{.node = "node0", .kind = Fix::Kind::shell, .command = "open 32768-60999"},
-              {.node = "node0", .kind = Fix::Kind::manual, .text = "ask"}};
-  link.fix = {{.node = "node1", .kind = Fix::Kind::shell, .command = "ip link set eth0 up"}};
-  lost.fix = {{.node = "node1", .kind = Fix::Kind::shell, .command = "open 40000"}};
+  const auto shell = [](const char* node, const char* command) {
+    return Fix{.node = node, .kind = Fix::Kind::shell, .command = command, .text = ""};
+  };
+  const Fix ask{.node = "node0", .kind = Fix::Kind::manual, .text = "ask"};
+  master.fix = {shell("node0", "open 29500"), ask};
+  data.fix = {shell("node0", "open 32768-60999"), ask};
+  link.fix = {shell("node1", "ip link set eth0 up")};
+  lost.fix = {shell("node1", "open 40000")};
   const auto causes = rank({master, data, link, lost}, kChecks, peers);
   REQUIRE(shape(causes) ==
           std::vector<std::string>{"net-filtered (net-dropped)", "net-link-down (net-dropped)"});
