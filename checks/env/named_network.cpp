@@ -28,12 +28,41 @@ Severity capped_by_view(const InForce& row, Severity severity) {
   return severity;
 }
 
+// --- NCCL_NET=IB ---
+
+// Devices whose ports are down or not chosen are told by the checks of area rdma.
+void judge_infiniband(const Case& c, InForce row, Judge& judge) {
+  std::erase_if(row.places, [&](const Place& place) {
+    const auto* rdma = judge.see(*place.node, "rdma", place.node->rdma);
+    return rdma == nullptr || !rdma->devices.empty();
+  });
+  if (row.places.empty()) return;
+  Finding finding{
+      .code = "env-network-not-there",
+      .severity = capped(c, row, Severity::blocker),
+      .certainty = Certainty::likely,
+      .symptom = Symptom::crash,
+      .subjects = {.nodes = hosts_of(row.places)},
+      .summary = fmt::format("{} {}, where there is no RDMA device: NCCL takes no other "
+                             "network then, and stops",
+                             row.text(), where_text(c, row.places))};
+  for (const Place& place : row.places) {
+    finding.evidence.push_back({.node = place.node->host,
+                                .fact = row.name,
+                                .observed = setting_text(*place.setting) + ", and no RDMA device",
+                                .expected = "unset, or a device in /sys/class/infiniband",
+                                .context = std::string(slug(place.node->context)),
+                                .command = "ls /sys/class/infiniband; rdma link"});
+  }
+  finding.fix = mend(c, row, std::nullopt, "NCCL then takes the best that it finds: TCP here");
+  judge.report(std::move(finding));
+}
+
 // --- NCCL_NET ---
 
 void judge_network(const Case& c, InForce row, Judge& judge) {
-  if (row.value().empty() || same_text(row.value(), "IB") || same_text(row.value(), "Socket")) {
-    return;
-  }
+  if (row.value().empty() || same_text(row.value(), "Socket")) return;
+  if (same_text(row.value(), "IB")) return judge_infiniband(c, std::move(row), judge);
   // What networks a plugin has shows only when it runs.
   std::erase_if(row.places, [&](const Place& place) {
     const Software* software = software_of(*place.node, judge);
@@ -150,9 +179,12 @@ void run(const Case& c, Judge& judge) {
 
 constexpr Page kNetworkPage{
     .meaning =
-        "NCCL_NET forces one network by name. NCCL itself has `IB` and `Socket`, in any case; all "
-        "others (`AWS Libfabric`, `IBext`, `FasTrak`) come with a plugin, and none was found. NCCL "
-        "then stops: `Failed to initialize any NET plugin`, before 2.27 `network ... not found`.",
+        "NCCL_NET forces one network by name. NCCL itself has `IB`, where there are RDMA devices, "
+        "and "
+        "`Socket`, in any case; all others (`AWS Libfabric`, `IBext`, `FasTrak`) come with a "
+        "plugin, "
+        "and none was found. NCCL then stops: `Failed to initialize any NET plugin`, before 2.27 "
+        "`network ... not found`.",
     .confirm = "NCCL_DEBUG=INFO prints that line, and `Could not find: libnccl-net.so` before it.",
     .fix = "Unset NCCL_NET, or install the plugin where the job's loader looks.",
     .verify = "NCCL_DEBUG=INFO prints `Using network NAME`."};

@@ -48,6 +48,24 @@ Verdict no_network(Severity severity) {
                     "IB, Socket, or a network of a plugin that is there");
 }
 
+Verdict no_devices(const std::vector<int>& nodes,
+                   const std::string& value,
+                   const std::string& fix) {
+  Verdict verdict{.code = "env-network-not-there",
+                  .severity = blocker,
+                  .certainty = likely,
+                  .symptom = Symptom::crash,
+                  .says = "where there is no RDMA device",
+                  .fixes = {fix}};
+  for (const int node : nodes) {
+    verdict.blamed.push_back("node" + std::to_string(node));
+    verdict.evidence.push_back(verdict.blamed.back() + " NCCL_NET: " + value +
+                               " (--env), and no RDMA device, not unset, or a device in "
+                               "/sys/class/infiniband; ls /sys/class/infiniband; rdma link");
+  }
+  return verdict;
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"AWS with EFA and its plugin",
@@ -58,10 +76,29 @@ const std::vector<CheckCase> cases = {
      }},
     {"NCCL's own networks, in any case",
      [](World& w) {
+       for (NodeFacts& node : w.cluster.nodes) node.rdma = Rdma{.devices = {{.name = "mlx5_0"}}};
        say(w, "NCCL_NET", "ib");
        say_on(w, 1, "NCCL_NET", "SOCKET");
        say_on(w, 2, "NCCL_NET", "");
      }},
+    {"InfiniBand, and no node has a device",
+     [](World& w) { say(w, "NCCL_NET", "IB"); },
+     {no_devices({0, 1, 2, 3}, "IB", "*: NCCL_NET unset")}},
+    {"one node has none",
+     [](World& w) {
+       say(w, "NCCL_NET", "ib");
+       for (const std::size_t i : {0UL, 1UL, 3UL}) {
+         w.node(i).rdma = Rdma{.devices = {{.name = "mlx5_0"}}};
+       }
+     },
+     {no_devices({2}, "ib", "node2: NCCL_NET unset")}},
+    {"InfiniBand, and nobody looked for devices",
+     [](World& w) {
+       say(w, "NCCL_NET", "IB");
+       for (NodeFacts& node : w.cluster.nodes) node.rdma = Unknown{.text = "no answer"};
+     },
+     {},
+     {"node0 rdma", "node1 rdma", "node2 rdma", "node3 rdma"}},
     {"no plugin for that network",
      [](World& w) {
        say(w, "NCCL_NET", "AWS Libfabric");
