@@ -6,21 +6,12 @@
 
 namespace distdoctor {
 
-// zsh takes "=eth0" for the path of a program, at the begin of a word, in what is assigned, and
-// there behind each colon (zshexpn(1), filename expansion).
-inline bool has_path_lookup(std::string_view word) {
-  return word.starts_with('=') || word.find("==") != std::string_view::npos ||
-         word.find(":=") != std::string_view::npos;
-}
-
-// A word for a POSIX shell, or zsh: as it is when harmless, else in single quotes. Control
-// characters would reach a terminal, so they become '?': such a command is for reading, not for
-// running.
+// A word for a POSIX shell: as it is when harmless, else in single quotes. Control characters
+// would reach a terminal, so they become '?': such a command is for reading, not for running.
 inline std::string shell_quote(std::string_view word) {
   constexpr std::string_view kHarmless =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-^";
-  if (!word.empty() && word.find_first_not_of(kHarmless) == std::string_view::npos &&
-      !has_path_lookup(word)) {
+  if (!word.empty() && word.find_first_not_of(kHarmless) == std::string_view::npos) {
     return std::string(word);
   }
   std::string quoted = "'";

@@ -1,8 +1,7 @@
 #include "render/causes.h"
 
-#include <distdoctor/quote.h>
-
 #include "base/text.h"
+#include "render/exported.h"
 
 #include <string>
 #include <string_view>
@@ -66,8 +65,7 @@ void fix_step(const Fix& fix, const Style& style, std::ostream& out) {
     }
   }
   for (const auto& [name, value] : fix.env) {
-    const std::string line = value ? "export " + printable(name) + "=" + shell_quote(*value)
-                                   : "unset " + printable(name);
+    const std::string line = value ? exported(name, *value) : "unset " + printable(name);
     out << "        " << style.bold(line) << '\n';
   }
 }

@@ -1,8 +1,7 @@
 #include "render/environment.h"
 
-#include <distdoctor/quote.h>
-
 #include "base/text.h"
+#include "render/exported.h"
 
 #include <string>
 
@@ -17,7 +16,7 @@ void exports(const std::map<std::string, std::string>& env,
              std::string_view prefix,
              std::ostream& out) {
   for (const auto& [name, value] : env) {
-    out << prefix << "export " << printable(name) << '=' << shell_quote(value) << '\n';
+    out << prefix << exported(name, value) << '\n';
   }
 }
 

@@ -1,4 +1,3 @@
-#include <distdoctor/quote.h>
 #include <distdoctor/setting_text.h>
 
 #include "support/planted_names.h"
@@ -6,8 +5,6 @@
 #include <doctest/doctest.h>
 
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace distdoctor::testing {
 namespace {
@@ -33,25 +30,6 @@ TEST_CASE("how to see a setting again") {
     CHECK(setting_command("A", setting) == row.command);
   }
   CHECK(setting_command("A;x", {}) == "printenv 'A;x'");
-}
-
-TEST_CASE("words for a shell, also for zsh, which looks \"=eth0\" up in PATH") {
-  const std::vector<std::pair<std::string, std::string>> words = {
-      {"eth0", "eth0"},
-      {"^docker0,lo", "^docker0,lo"},
-      {"A=eth1", "A=eth1"},
-      {"mlx5_0:1", "mlx5_0:1"},
-      {"=eth0", "'=eth0'"},
-      {"^=mlx5_0", "^=mlx5_0"},
-      {"A==eth1", "'A==eth1'"},
-      {"a:=b", "'a:=b'"},
-      {"", "''"},
-      {"it's", "'it'\\''s'"},
-  };
-  for (const auto& [word, quoted] : words) {
-    CAPTURE(word);
-    CHECK(shell_quote(word) == quoted);
-  }
 }
 
 TEST_CASE("planted names are found where no quote takes them away") {

@@ -43,6 +43,8 @@ TEST_CASE("env prints what a shell can eval, the reasons as comments") {
   const Recommended one{.env = {{"*", {{"NCCL_SOCKET_IFNAME", "=eth1"}}}},
                         .reasons = {{"NCCL_SOCKET_IFNAME", "why\nso"}}};
   CHECK(exports(one, "") == "# why\n# so\nexport NCCL_SOCKET_IFNAME='=eth1'\n");
+  const Recommended listed{.env = {{"*", {{"NCCL_IB_HCA", "^=mlx5_0:1"}, {"UCX_TLS", "a:=b"}}}}};
+  CHECK(exports(listed, "") == "export NCCL_IB_HCA=^=mlx5_0:1\nexport UCX_TLS='a:=b'\n");
   const Recommended each{.env = {{"node0", {{"GLOO_SOCKET_IFNAME", "eth0"}}},
                                  {"node1", {{"GLOO_SOCKET_IFNAME", "$(rm)"}}}},
                          .reasons = {{"GLOO_SOCKET_IFNAME", "r"}}};
