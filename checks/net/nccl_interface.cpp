@@ -7,6 +7,13 @@ namespace distdoctor::checks {
 namespace {
 
 constexpr const char* kVariable = "NCCL_SOCKET_IFNAME";
+constexpr const char* kCommId = "NCCL_COMM_ID";
+
+// It goes before NCCL_SOCKET_IFNAME, and with it NCCL's start has failed.
+bool fails_by_comm_id(const Prediction& prediction, const NcclChoice& choice) {
+  return find_setting(prediction, kCommId) != nullptr && !choice.bootstrap &&
+         choice.bootstrap_error != "no socket interface found";
+}
 
 // --- what is wrong with a choice ---
 
@@ -34,6 +41,15 @@ Opinion no_match(const NodeFacts& node, const Prediction& prediction, const std:
           .seen_by = &node};
 }
 
+Opinion refused_comm_id(const NodeFacts& node,
+                        const Prediction& prediction,
+                        const std::string& error) {
+  return {.flaw = Flaw::no_match,
+          .text = fmt::format("{}: {}", said(prediction, kCommId), error),
+          .command = see_setting(prediction, kCommId),
+          .seen_by = &node};
+}
+
 Opinion of_choice(const Scene& scene, const NodeFacts& node, const Choice& choice) {
   if (choice.address.loopback()) {
     return {.flaw = Flaw::loopback,
@@ -55,6 +71,9 @@ Opinion of_rules(const Scene& scene,
                  const NodeFacts& node,
                  const Prediction& prediction,
                  const NcclChoice& choice) {
+  if (fails_by_comm_id(prediction, choice)) {
+    return refused_comm_id(node, prediction, choice.bootstrap_error);
+  }
   if (!choice.bootstrap) return no_match(node, prediction, choice.bootstrap_error);
   Opinion opinion = of_choice(scene, node, *choice.bootstrap);
   if (opinion.flaw != Flaw::none || !scene.sockets_carry_data) return opinion;
@@ -151,6 +170,10 @@ std::string cause_of(const Accused& row) {
 std::string summary_of(Flaw flaw, const std::vector<Accused>& all) {
   const Accused& first = all.front();
   const std::string hosts = hosts_of(all);
+  if (flaw == Flaw::no_match && fails_by_comm_id(*first.prediction, *first.prediction->nccl)) {
+    return fmt::format("NCCL cannot start on {} with {}: {}", hosts,
+                       said(*first.prediction, kCommId), first.prediction->nccl->bootstrap_error);
+  }
   switch (flaw) {
     case Flaw::no_match:
       return fmt::format("{}{} NCCL finds no interface on {}", cause_of(first), hint(first), hosts);
@@ -181,12 +204,11 @@ std::optional<std::string> unquoted(const ClusterFacts& cluster, const Accused& 
 }
 
 std::vector<Fix> fixes_for(const Case& c, Flaw flaw, const Accused& first) {
-  const bool by_comm_id = find_setting(*first.prediction, "NCCL_COMM_ID") != nullptr &&
-                          first.prediction->nccl->bootstrap_error != "no socket interface found";
+  const bool by_comm_id = fails_by_comm_id(*first.prediction, *first.prediction->nccl);
   if (flaw == Flaw::no_match && by_comm_id) {
     return {{.node = "*",
              .kind = Fix::Kind::env,
-             .env = {{"NCCL_COMM_ID", std::nullopt}},
+             .env = {{kCommId, std::nullopt}},
              .text = "torch hands the id over itself; NCCL_COMM_ID fits one machine only"}};
   }
   if (flaw == Flaw::no_match && family_nobody_has(first) != nullptr) {
@@ -219,16 +241,19 @@ void report(const Case& c, Flaw flaw, bool sure, const std::vector<Accused>& all
                   .summary = summary_of(flaw, all)};
   if (sure) finding.summary += hangs_on_use(c.cluster.job.nccl, "NCCL", "nccl");
   if (!sure) finding.summary += "; true of some NCCL versions, and this job's is not known";
+  const Accused& first = all.front();
+  const bool by_comm_id =
+      flaw == Flaw::no_match && fails_by_comm_id(*first.prediction, *first.prediction->nccl);
   for (const Accused& row : all) {
     finding.subjects.nodes.push_back(row.node->host);
     finding.evidence.push_back({.node = row.opinion.seen_by->host,
                                 .fact = "nccl.interface",
                                 .observed = row.opinion.text,
-                                .expected = "an interface that the other nodes reach",
+                                .expected = by_comm_id ? "unset, or HOST:PORT of rank 0's node"
+                                                       : "an interface that the other nodes reach",
                                 .command = row.opinion.command});
   }
-  const Accused& first = all.front();
-  if (find_setting(*first.prediction, kVariable) != nullptr) {
+  if (!by_comm_id && find_setting(*first.prediction, kVariable) != nullptr) {
     finding.evidence.push_back({.node = first.node->host,
                                 .fact = kVariable,
                                 .observed = said(*first.prediction, kVariable),

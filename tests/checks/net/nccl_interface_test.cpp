@@ -168,12 +168,11 @@ const std::vector<CheckCase> cases = {
        });
      },
      {fault("net-nccl-ifname-no-match",
-            "NCCL finds no interface on node2",
+            "NCCL cannot start on node2 with NCCL_COMM_ID=10.99.0.1:5000 (--env): No usable "
+            "listening interface found",
             {"node2"},
-            {row(2,
-                 "NCCL_SOCKET_IFNAME==eth1 (--env): No usable listening interface found",
-                 "ip -br addr"),
-             set_to(2, "=eth1")},
+            {"node2 nccl.interface: NCCL_COMM_ID=10.99.0.1:5000 (--env): No usable listening "
+             "interface found, not unset, or HOST:PORT of rank 0's node; printenv NCCL_COMM_ID"},
             {"*: NCCL_COMM_ID unset"})}},
 
     {"an exclude list that forgets lo, in a file",
