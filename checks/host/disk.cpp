@@ -9,6 +9,7 @@ namespace {
 
 using namespace host;  // NOLINT(google-build-using-namespace): what these checks share
 
+constexpr int kNoPermission = 13;                         // EACCES
 constexpr std::int64_t kNoRoom = std::int64_t{16} << 20;  // less than a log with NCCL_DEBUG=INFO
 
 // What one folder is for, in the order in which it was seen.
@@ -26,7 +27,7 @@ bool is_a_dump(const std::string& purpose) {
 std::map<std::string, Folder> folders_of(const World& world) {
   std::map<std::string, Folder> folders;
   for (const Disk& disk : world.disks) {
-    if (disk.error != 0) continue;
+    if (disk.error != 0 && disk.error != kNoPermission) continue;
     Folder& folder = folders[disk.path];
     folder.disk = &disk;
     folder.purposes += (folder.purposes.empty() ? "" : ", ") + disk.purpose;
@@ -86,6 +87,32 @@ void judge_read_only(const NodeFacts& node, const Folder& folder, Judge& judge) 
   judge.report(std::move(finding));
 }
 
+std::string who(const NodeFacts& node) {
+  if (!node.identity.known()) return "us";
+  return fmt::format("uid {}", node.identity->uid);
+}
+
+void judge_forbidden(const NodeFacts& node, const Folder& folder, Judge& judge) {
+  const std::string path = shell_quote(folder.disk->path);
+  Finding finding = about(node, folder, "host-disk-read-only",
+                          fmt::format("may not be written by {}", who(node)));
+  finding.evidence = {seen(node, folder.disk->path, "no permission for " + who(node),
+                           "one to write and to enter it", "ls -ld " + path + "; id")};
+  const bool shared = folder.disk->path == "/tmp" || folder.disk->path == "/dev/shm";
+  if (shared) {
+    finding.fix = {{.node = node.host,
+                    .kind = Fix::Kind::shell,
+                    .command = "chmod 1777 " + path,
+                    .text = "as root: everybody writes there, and nobody takes away what is "
+                            "another's"}};
+  } else {
+    finding.fix = {by_hand(node,
+                           "let the job's user write there, or set TMPDIR and the names of log "
+                           "files to a place where it may")};
+  }
+  judge.report(std::move(finding));
+}
+
 // An image is mounted read-only on purpose, and a program may be started in it.
 bool meant_for_writing(const Folder& folder) {
   return folder.purposes.find("working folder") == std::string::npos;
@@ -96,6 +123,11 @@ void judge_node(const NodeFacts& node, const World& world, Judge& judge) {
     const Disk& disk = *folder.disk;
     if (disk.read_only) {
       if (meant_for_writing(folder)) judge_read_only(node, folder, judge);
+      continue;
+    }
+    if (disk.error == kNoPermission) {
+      const bool told = meant_for_writing(folder) && folder.purposes != "core dumps";
+      if (told) judge_forbidden(node, folder, judge);
       continue;
     }
     const bool full = disk.size > kNoRoom && disk.free < kNoRoom;
@@ -122,10 +154,13 @@ constexpr Page kFullPage{
 constexpr Page kReadOnlyPage{
     .meaning =
         "Logs or temporary files are to go where nothing may be written: a container with a "
-        "read-only root and no /tmp of its own, or a disk that the kernel made read-only after an "
-        "error.",
-    .confirm = "`findmnt -T PATH` shows `ro`; `touch PATH/x` fails.",
-    .fix = "A writable mount there, or another TMPDIR, NCCL_DEBUG_FILE and the like.",
+        "read-only root and no /tmp of its own, a disk that the kernel made read-only after an "
+        "error, or a folder that this user has no permission for, as a /tmp or /dev/shm that lost "
+        "its mode 1777. Without /dev/shm NCCL and data loaders have no memory to share.",
+    .confirm = "`findmnt -T PATH` shows `ro`, or `ls -ld PATH` another mode; `touch PATH/x` fails.",
+    .fix =
+        "A writable mount there, `chmod 1777` for /tmp and /dev/shm, or another TMPDIR, "
+        "NCCL_DEBUG_FILE and the like.",
     .verify = "`touch PATH/x && rm PATH/x` succeeds in the job."};
 constexpr Code kCodes[] = {{.id = "host-disk-full",
                             .fault_class = FaultClass::rank_missing,

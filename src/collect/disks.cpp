@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -77,7 +78,15 @@ std::vector<Place> all_places(const machine::Machine& machine) {
   return places;
 }
 
-Disk look(const Place& place, machine::PatientFiles& files) {
+// Root may write everywhere, and whoever cannot run test(1) is not told.
+bool may_not_write(const machine::Machine& machine, const std::string& folder) {
+  if (machine.self().uid == 0) return false;
+  const auto asked =
+      machine.run({.argv = {"test", "-w", folder, "-a", "-x", folder}}, Deadline::after(kPatience));
+  return asked && asked->exit_code == 1;
+}
+
+Disk look(const machine::Machine& machine, const Place& place, machine::PatientFiles& files) {
   Disk disk{.purpose = place.purpose, .path = place.path};
   const auto room = files.file_system(place.path);
   if (!room) {
@@ -88,7 +97,16 @@ Disk look(const Place& place, machine::PatientFiles& files) {
   disk.free = room->free;
   disk.files_free = room->files_free;
   disk.read_only = room->read_only;
+  if (!disk.read_only && may_not_write(machine, place.path)) disk.error = EACCES;
   return disk;
+}
+
+// Its room is told elsewhere (shm.cpp).
+void add_shared_memory(const machine::Machine& machine,
+                       machine::PatientFiles& files,
+                       std::vector<Disk>& disks) {
+  Disk disk = look(machine, {"shared memory", "/dev/shm"}, files);
+  if (disk.error == EACCES) disks.push_back(std::move(disk));
 }
 
 }  // namespace
@@ -130,8 +148,9 @@ std::vector<Disk> read_disks(const machine::Machine& machine) {
     const bool known = place.path.empty() || std::ranges::find(seen, place) != seen.end();
     if (known || disks.size() == kMostDisks) continue;
     seen.push_back(place);
-    disks.push_back(look(place, files));
+    disks.push_back(look(machine, place, files));
   }
+  add_shared_memory(machine, files, disks);
   return disks;
 }
 

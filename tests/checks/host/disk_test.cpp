@@ -30,6 +30,11 @@ Verdict told(const char* code, Severity severity, const char* says, const std::s
           .evidence = {"node1 " + evidence},
           .fixes = {"node1: (manual)"}};
 }
+Verdict forbidden(const char* says, const std::string& evidence, const std::string& fix) {
+  Verdict verdict = told("host-disk-read-only", degraded, says, evidence);
+  verdict.fixes = {fix};
+  return verdict;
+}
 const std::string kRoom = "1 MiB of 100.0 GiB, not 16 MiB or more; df -h ";
 
 const std::vector<CheckCase> cases = {
@@ -97,6 +102,27 @@ const std::vector<CheckCase> cases = {
            degraded,
            "/tmp on node1 (TMPDIR) may only be read",
            "/tmp: read-only, not writable; findmnt -T /tmp; touch /tmp/x")}},
+    {"a /dev/shm that this user may not write",
+     [](World& w) {
+       disk(w, {.purpose = "shared memory", .path = "/dev/shm", .size = kGiB, .error = 13});
+     },
+     {forbidden("/dev/shm on node1 (shared memory) may not be written by uid 1000",
+                "/dev/shm: no permission for uid 1000, not one to write and to enter it; ls -ld "
+                "/dev/shm; id",
+                "node1: chmod 1777 /dev/shm")}},
+    {"a folder of logs that this user may not write",
+     [](World& w) { disk(w, {.purpose = "NCCL_DEBUG_FILE", .path = "/logs", .error = 13}); },
+     {told("host-disk-read-only",
+           notice,
+           "/logs on node1 (NCCL_DEBUG_FILE) may not be written by uid 1000",
+           "/logs: no permission for uid 1000, not one to write and to enter it; ls -ld /logs; "
+           "id")}},
+    {"near miss: where the kernel would put cores, and the folder where it was started",
+     [](World& w) {
+       w.node(1).world =
+           distdoctor::World{.disks = {{.purpose = "core dumps", .path = "/var/crash", .error = 13},
+                                       {.purpose = "working folder", .path = "/app", .error = 13}}};
+     }},
     {"near miss: a program started in its image",
      [](World& w) {
        disk(w, {.purpose = "working folder", .path = "/app", .size = kGiB, .read_only = true});

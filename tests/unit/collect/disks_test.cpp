@@ -144,3 +144,19 @@ TEST_CASE("disks of a captured machine: ours, and those of a worker that sees ou
   const auto disks = disks_of(captured);
   CHECK(std::ranges::find(disks, "/job", &Disk::path) == disks.end());
 }
+
+TEST_CASE("folders that we may not write, by test(1); root may write everywhere") {
+  machine::CapturedMachine captured{.uid = 1000};
+  captured.file_systems["/tmp"] = {.size = 100, .free = 7};
+  captured.file_systems["/dev/shm"] = {.size = 100, .free = 7};
+  captured.children = {{"test -w /tmp -a -x /tmp", {1, "", ""}},
+                       {"test -w /dev/shm -a -x /dev/shm", {1, "", ""}}};
+  const std::vector<Disk> expected = {
+      {.purpose = "temporary files", .path = "/tmp", .size = 100, .free = 7, .error = EACCES},
+      {.purpose = "shared memory", .path = "/dev/shm", .size = 100, .free = 7, .error = EACCES}};
+  CHECK(disks_of(captured) == expected);
+  captured.children["test -w /dev/shm -a -x /dev/shm"] = {0, "", ""};
+  CHECK(disks_of(captured).size() == 1);
+  captured.uid = 0;
+  CHECK(disks_of(captured)[0].error == 0);
+}
