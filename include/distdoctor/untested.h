@@ -16,9 +16,7 @@ namespace distdoctor {
 
 inline constexpr std::string_view kTestTraffic = "test traffic";
 inline constexpr std::string_view kMasterTraffic = "MASTER_PORT";  // an Untried of dials to it
-// Why no such dial was planned from a node that may well be able to reach it: nothing is known of
-// the way to the meeting point then.
-inline constexpr std::string_view kMasterUnresolved = "MASTER_ADDR was not resolved";
+
 inline constexpr std::string_view kRdmaTraffic = "RDMA messages";  // an Untried of these alone
 // An Untried of all-reduces that were asked for: none was run, or they isolate nothing.
 inline constexpr std::string_view kCollectives = "collectives";

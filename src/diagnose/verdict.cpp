@@ -1,4 +1,5 @@
 #include <distdoctor/exit_code.h>
+#include <distdoctor/unresolved_master.h>
 #include <distdoctor/untested.h>
 
 #include "diagnose/diagnose.h"

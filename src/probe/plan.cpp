@@ -1,5 +1,6 @@
 #include "probe/plan.h"
 
+#include <distdoctor/unresolved_master.h>
 #include <distdoctor/untested.h>
 #include <distdoctor/views.h>
 

@@ -1,4 +1,5 @@
 #include <distdoctor/judge.h>
+#include <distdoctor/unresolved_master.h>
 #include <distdoctor/untested.h>
 
 #include "diagnose/diagnose.h"
