@@ -79,8 +79,8 @@ std::string what_for(const Case& c, const NodeFacts& node) {
   const std::string version = node.nccl_library.known() && !node.nccl_library->version.empty()
                                   ? " of NCCL " + node.nccl_library->version
                                   : "";
-  if (!ranks) return "one process" + version;
-  return fmt::format("{} {}{}", *ranks, *ranks == 1 ? "process" : "processes", version);
+  if (ranks.value_or(1) == 1) return "one process" + version + " needs";
+  return fmt::format("{} processes{} need", *ranks, version);
 }
 
 // --- findings ---
@@ -199,10 +199,9 @@ void judge_read_only(const Case& c, const NodeFacts& node, Groups& groups) {
 }
 
 void judge_small(const Case& c, const NodeFacts& node, std::int64_t need, Groups& groups) {
-  Finding finding =
-      about(c, node, "host-shm-small",
-            fmt::format("holds {}, but {} need at least {}", mebibytes(node.shm->size),
-                        what_for(c, node), mebibytes(need)));
+  Finding finding = about(c, node, "host-shm-small",
+                          fmt::format("holds {}, but {} at least {}", mebibytes(node.shm->size),
+                                      what_for(c, node), mebibytes(need)));
   add_evidence(node, "/dev/shm size", mebibytes(node.shm->size),
                fmt::format("at least {}, better {} GiB", mebibytes(need), good_size(need)),
                finding);
@@ -220,10 +219,9 @@ bool may_be_the_jobs_own(const NodeFacts& node) {
 
 void judge_full(const Case& c, const NodeFacts& node, std::int64_t need, Groups& groups) {
   if (may_be_the_jobs_own(node)) return;
-  Finding finding =
-      about(c, node, "host-shm-full",
-            fmt::format("has {} left, but {} need at least {}", mebibytes(node.shm->free),
-                        what_for(c, node), mebibytes(need)));
+  Finding finding = about(c, node, "host-shm-full",
+                          fmt::format("has {} left, but {} at least {}", mebibytes(node.shm->free),
+                                      what_for(c, node), mebibytes(need)));
   add_evidence(node, "/dev/shm free", mebibytes(node.shm->free),
                fmt::format("at least {}", mebibytes(need)), finding);
   Fix more = enlarge(node, need + node.shm->size - node.shm->free);

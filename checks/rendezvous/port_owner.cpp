@@ -184,7 +184,8 @@ void accuse_stale(const Place& place, const Owner& owner, Judge& judge) {
   finding.fix.push_back({.node = place.node.host,
                          .kind = Fix::Kind::shell,
                          .command = fmt::format("kill {}", owner.pid),
-                         .text = fmt::format("as {} or root", owner.user)});
+                         .text = owner.user == "root" ? std::string("as root")
+                                                      : fmt::format("as {} or root", owner.user)});
   judge.report(std::move(finding));
 }
 

@@ -48,13 +48,26 @@ Result<machine::CapturedMachine> read(std::string_view text, std::string_view na
   return std::move(page.machine);
 }
 
-Result<std::unique_ptr<machine::Machine>> open(const std::string& path) {
+namespace {
+
+Result<std::unique_ptr<machine::Machine>> open_captured(const std::string& path) {
   if (auto root = machine::RootTree::open(path + "/root")) {
     DD_TRY(auto captured, read_file(path, "machine.json"));
     return machine::Machine::captured(std::move(captured), *std::move(root));
   }
   DD_TRY(auto captured, read_file(folder_of(path), path.substr(path.rfind('/') + 1)));
   return machine::Machine::captured(std::move(captured));
+}
+
+}  // namespace
+
+// Files are opened below their folder, by names that a person has not said.
+Result<std::unique_ptr<machine::Machine>> open(const std::string& path) {
+  auto machine = open_captured(path);
+  if (machine) return machine;
+  Error error = machine.error();
+  error.attempt = "read the captured machine " + path;
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace distdoctor::capture

@@ -126,7 +126,9 @@ constexpr const char* kFooter =
     "processes of its own and fills the wires below them for seconds where `bisect` or\n"
     "--collective asks for it,\n"
     "and nothing else; it removes all that it made, also when it is killed.\n"
-    "Exit codes: 0 nothing found, 1 findings, 2 usage, 3 could not tell, 70 our own bug.";
+    "Exit codes: 0 no blocker found (--fail-on says what counts; notices and degraded may be "
+    "shown),\n"
+    "1 findings that count, 2 usage, 3 could not tell, 70 our own bug.";
 
 void describe(CLI::App& app, Raw& raw, Options& options) {
   app.set_version_flag("--version", std::string("distdoctor ") + DISTDOCTOR_VERSION);
@@ -285,7 +287,10 @@ Result<void> refuse_idle(const Raw& raw, const Options& options) {
   };
   const bool bisect = options.command == "bisect";
   const bool recorded = !options.facts_files.empty();
+  const bool captures = !options.capture.empty();
   const char* const unseen = "no machine is looked at then";
+  const char* const unkept =
+      "a capture is of this machine and holds no settings; say them to `facts --root FILE`";
   const Idle all[] = {
       {bisect && recorded, "bisect --facts", "`check --facts` judges a saved bisect again"},
       {bisect && raw.no_probe, "bisect --no-probe", "a run is traffic; --dry-run prints them"},
@@ -296,7 +301,15 @@ Result<void> refuse_idle(const Raw& raw, const Options& options) {
       {recorded && !raw.launch.empty(), "--facts with --launch", unseen},
       {recorded && !raw.checks_dir.empty(), "--facts with --checks-dir", unseen},
       {options.command == "env" && !raw.checks_dir.empty(), "env --checks-dir",
-       "nothing is judged"}};
+       "nothing is judged"},
+      {captures && !raw.master.empty(), "--capture with --master", unkept},
+      {captures && !raw.env.empty(), "--capture with --env", unkept},
+      {captures && !raw.backend.empty(), "--capture with --backend", unkept},
+      {captures && !raw.command.empty(), "--capture with a command line", unkept},
+      {captures && raw.peers.has_value(), "--capture with --peers", "it is of this machine alone"},
+      {captures && recorded, "--capture with --facts", unseen},
+      {captures && !raw.pid.empty(), "--capture with --pid",
+       "it is made from where it is started"}};
   for (const Idle& one : all) {
     if (one.said) return failure(one.what, one.why);
   }

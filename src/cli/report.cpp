@@ -68,10 +68,12 @@ void ask_for_a_report() {
 }  // namespace
 
 int report(std::string_view command, const Options& options, const exam::Outcome& outcome) {
+  const diagnose::Selection& selection = options.exam.selection;
   const render::Report report{.command = command,
                               .diagnosis = outcome.diagnosis,
                               .cluster = outcome.cluster,
-                              .elapsed_s = outcome.elapsed_s};
+                              .elapsed_s = outcome.elapsed_s,
+                              .selected = !selection.only.empty() || !selection.skip.empty()};
   std::ostringstream text;
   if (options.format == Format::json) {
     render::json(report, text);

@@ -22,6 +22,7 @@ struct Report {
   const Diagnosis& diagnosis;
   const ClusterFacts& cluster;
   double elapsed_s = 0;
+  bool selected = false;  // --only or --skip left checks out
 };
 
 void text(const Report& report, const TextOptions& options, std::ostream& out);

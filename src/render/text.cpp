@@ -127,7 +127,8 @@ std::string gap_line(const MergedGap& gap) {
 void not_checked(const Report& report, const Style& style, std::ostream& out) {
   const auto& gaps = report.diagnosis.gaps;
   if (gaps.empty()) {
-    out << "Not checked: nothing was left out\n";
+    out << "Not checked: "
+        << (report.selected ? "what --only and --skip leave out" : "nothing was left out") << '\n';
     return;
   }
   constexpr std::size_t kMost = 4;

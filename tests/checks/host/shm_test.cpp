@@ -132,7 +132,7 @@ const std::vector<CheckCase> cases = {
        World::change(w.node(1).shm, [](SharedMemory& shm) { shm.filesystem = ""; });
      },
      {small(blocker,
-            "but one process of NCCL 2.28.9 need at least 32.6 MiB",
+            "but one process of NCCL 2.28.9 needs at least 32.6 MiB",
             "16.0 MiB",
             "32.6 MiB, better 1 GiB",
             "node1: mount -t tmpfs -o mode=1777,size=1G tmpfs /dev/shm")}},
@@ -154,7 +154,7 @@ const std::vector<CheckCase> cases = {
     {"not even one pool fits, however many processes",
      [](World& w) { resize(w, 16 * kMiB, 16 * kMiB); },
      {small(blocker,
-            "but one process of NCCL 2.28.9 need at least 32.6 MiB",
+            "but one process of NCCL 2.28.9 needs at least 32.6 MiB",
             "16.0 MiB",
             "32.6 MiB, better 1 GiB")}},
     {"an old NCCL needs less: near miss",
