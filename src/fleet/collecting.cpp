@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <system_error>
 #include <utility>
 
 namespace distdoctor::fleet {
@@ -47,20 +46,11 @@ void Collecting::begin(std::span<const collect::Collector> collectors) {
     missing_.insert(all.begin(), all.end());
   }
   if (all.empty()) return send_done();
-  for (const collect::Collector* collector : all) begin(*collector);
-}
-
-// One that gets no thread costs its own facts, and no others.
-void Collecting::begin(const collect::Collector& collector) {
-  try {
+  for (const collect::Collector* collector : all) {
     Thread thread;
     thread.begin(kCollectorStack,
-                 [self = shared_from_this(), &collector] { self->run(collector); });
+                 [self = shared_from_this(), collector] { self->run(*collector); });
     thread.detach();
-  } catch (const std::system_error& error) {
-    NodeFacts part;
-    collector.give_up(part, {Why::failed, error.what()});
-    finish(collector, part);
   }
 }
 
@@ -72,10 +62,6 @@ void Collecting::run(const collect::Collector& collector) {
     part = {};
     collector.give_up(part, {Why::failed, error.what()});
   }
-  finish(collector, part);
-}
-
-void Collecting::finish(const collect::Collector& collector, const NodeFacts& part) {
   const std::scoped_lock lock(mutex_);
   if (missing_.erase(&collector) == 0) return;  // too late: it was given up
   send(collector, part);

@@ -39,9 +39,7 @@ class Collecting : public std::enable_shared_from_this<Collecting> {
   void give_up_missing();
 
  private:
-  void begin(const collect::Collector& collector);
   void run(const collect::Collector& collector);
-  void finish(const collect::Collector& collector, const NodeFacts& part);
   void send(const collect::Collector& collector, const NodeFacts& part);
   void send_done();
 
