@@ -96,8 +96,8 @@ void judge_forbidden(const NodeFacts& node, const Folder& folder, Judge& judge) 
   const std::string path = shell_quote(folder.disk->path);
   Finding finding = about(node, folder, "host-disk-read-only",
                           fmt::format("may not be written by {}", who(node)));
-  finding.evidence = {seen(node, folder.disk->path, "no permission for " + who(node),
-                           "one to write and to enter it", "ls -ld " + path + "; id")};
+  finding.evidence = {seen(node, folder.disk->path, "not writable for " + who(node), "writable",
+                           "ls -ld " + path + "; id")};
   const bool shared = folder.disk->path == "/tmp" || folder.disk->path == "/dev/shm";
   if (shared) {
     finding.fix = {{.node = node.host,

@@ -107,7 +107,7 @@ const std::vector<CheckCase> cases = {
        disk(w, {.purpose = "shared memory", .path = "/dev/shm", .size = kGiB, .error = 13});
      },
      {forbidden("/dev/shm on node1 (shared memory) may not be written by uid 1000",
-                "/dev/shm: no permission for uid 1000, not one to write and to enter it; ls -ld "
+                "/dev/shm: not writable for uid 1000, not writable; ls -ld "
                 "/dev/shm; id",
                 "node1: chmod 1777 /dev/shm")}},
     {"a folder of logs that this user may not write",
@@ -115,7 +115,7 @@ const std::vector<CheckCase> cases = {
      {told("host-disk-read-only",
            notice,
            "/logs on node1 (NCCL_DEBUG_FILE) may not be written by uid 1000",
-           "/logs: no permission for uid 1000, not one to write and to enter it; ls -ld /logs; "
+           "/logs: not writable for uid 1000, not writable; ls -ld /logs; "
            "id")}},
     {"near miss: where the kernel would put cores, and the folder where it was started",
      [](World& w) {
