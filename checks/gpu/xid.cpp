@@ -1,4 +1,5 @@
 // The kernel's log holds no fault of a GPU since its driver was loaded.
+#include <distdoctor/ages.h>
 #include <distdoctor/check.h>
 #include <distdoctor/judge.h>
 #include <distdoctor/quote.h>
@@ -146,13 +147,6 @@ bool follows_another(const Devices& devices, const std::vector<Fault>& faults) {
 
 // --- findings ---
 
-std::string age_text(double age_s) {
-  if (age_s < 120) return fmt::format("{:.0f} s ago", age_s);
-  if (age_s < 2 * kHour) return fmt::format("{:.0f} min ago", age_s / 60);
-  if (age_s < 2 * kDay) return fmt::format("{:.0f} h ago", age_s / kHour);
-  return fmt::format("{:.0f} days ago", age_s / kDay);
-}
-
 std::string name_of(const XidEvent& event) {
   return fmt::format("{} {}", event.nvswitch ? "SXid" : "Xid", event.code);
 }
@@ -193,7 +187,7 @@ void add_evidence(const NodeFacts& node, const std::vector<Fault>& faults, Findi
     finding.evidence.push_back({.node = node.host,
                                 .fact = fmt::format("kernel log, GPU {}", fault.event.pci),
                                 .observed = fmt::format("{}, {}: {}", name_of(fault.event),
-                                                        age_text(fault.age_s), fault.event.text),
+                                                        ago_text(fault.age_s), fault.event.text),
                                 .expected = "no fault since the driver was loaded",
                                 .command = "dmesg -T | grep -i xid"});
   }
@@ -228,7 +222,7 @@ void report_device(const Case& c,
       .subjects = {.nodes = {node.host}, .devices = {device_name(node, worst->event.pci)}},
       .summary =
           fmt::format("{} {} of {} reported {}, {}: {}", worst->event.nvswitch ? "NVSwitch" : "GPU",
-                      worst->event.pci, node.host, name_of(worst->event), age_text(worst->age_s),
+                      worst->event.pci, node.host, name_of(worst->event), ago_text(worst->age_s),
                       meaning.meaning)};
   const bool lost = worst->event.code == 79 || meaning.kind == XidKind::link;
   if (lost) finding.symptom = Symptom::hang;
@@ -253,7 +247,7 @@ void report_programs(const NodeFacts& node, const std::vector<Fault>& faults, Ju
       .subjects = {.nodes = {node.host}},
       .summary = fmt::format("a program failed on a GPU of {} ({}, {}): {}; a program fault, not "
                              "hardware",
-                             node.host, name_of(newest.event), age_text(newest.age_s),
+                             node.host, name_of(newest.event), ago_text(newest.age_s),
                              meaning_of(newest.event).meaning)};
   for (const Fault& fault : faults) {
     const auto name = device_name(node, fault.event.pci);

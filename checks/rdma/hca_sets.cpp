@@ -37,9 +37,21 @@ Rails rails_of(const RdmaNode& one) {
   return rails;
 }
 
+// "mlx5_0:1+mlx5_1:1" where NCCL makes one device of two, at the place of the first.
 std::vector<std::string> names(const RdmaNode& one) {
   std::vector<std::string> all;
-  for (const HcaChoice& hca : one.hcas->used) all.push_back(port_text(hca.device, hca.port));
+  for (const HcaChoice& hca : one.hcas->used) {
+    const std::string name = port_text(hca.device, hca.port);
+    const auto has = [&](const auto& ports) {
+      return std::ranges::find(ports, name) != ports.end();
+    };
+    const auto group = std::ranges::find_if(one.hcas->merged, has);
+    if (group == one.hcas->merged.end()) {
+      all.push_back(name);
+    } else if (group->front() == name) {
+      all.push_back(fmt::format("{}", fmt::join(*group, "+")));
+    }
+  }
   return all;
 }
 

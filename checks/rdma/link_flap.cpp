@@ -1,9 +1,10 @@
-// RDMA links that went down in the last hour, as the kernel's log tells.
+// The links of the RDMA ports that the job uses stay up, as the kernel's log and counters tell.
 #include <distdoctor/check.h>
+#include <distdoctor/link_flaps.h>
 
 #include "chosen.h"
 
-#include <map>
+#include <set>
 #include <utility>
 
 namespace distdoctor::checks {
@@ -11,92 +12,118 @@ namespace {
 
 using namespace rdma;  // NOLINT(google-build-using-namespace): what these checks share
 
-constexpr double kRecentSeconds = 3600;
-constexpr std::size_t kFlapping = 3;  // times; once or twice is a reboot of the switch
-
-struct Event {
-  std::string device;  // of RDMA
-  double ago_s;
-  std::string text;
+struct Losses : LinkLosses {
+  std::string fact = {};     // that counted them
+  std::string command = {};  // to read it
 };
+
+// The counter of the port; of RoCE also that of its interface, which is the one that some drivers
+// keep up.
+void add_port(const RdmaNode& one, const RdmaDevice& device, const RdmaPort& port, Losses& losses) {
+  const EarlierCounters& earlier = *one.node->earlier;
+  const auto downed = port.counters.find("link_downed");
+  const auto gain =
+      gained(earlier.link_downed, fmt::format("{}/{}", device.name, port.number),
+             downed == port.counters.end() ? std::nullopt : std::optional(downed->second));
+  if (gain <= losses.counted) return;
+  losses.counted = gain;
+  losses.fact = fmt::format("rdma.{}.link_downed", port_text(device.name, port.number));
+  losses.command = "cat " + port_file(device.name, port.number, "counters/link_downed");
+}
+
+void add_interface(const RdmaNode& one, const RdmaDevice& device, Losses& losses) {
+  if (losses.counted > 0 || !one.node->links.known()) return;
+  const auto link = std::ranges::find(*one.node->links, device.name, &Link::rdma_device);
+  if (link == one.node->links->end() || link->kind == LinkKind::infiniband) return;
+  losses.counted = gained(one.node->earlier->carrier_downs, link->name, link->carrier_downs);
+  losses.of_interface = losses.counted > 0;
+  losses.fact = fmt::format("net.{}.carrier_downs", link->name);
+  losses.command = see_carrier_downs(link->name);
+}
 
 // "mlx5_core 0000:18:00.0 eth2: Link down": the driver names its PCI device, and InfiniBand ports
 // have netdevs, too (IPoIB).
-const RdmaDevice* device_of(const Rdma& rdma, std::string_view text) {
-  const auto found = std::ranges::find_if(rdma.devices, [&](const RdmaDevice& device) {
-    return !device.pci.empty() && text.find(device.pci) != std::string_view::npos;
-  });
-  return found == rdma.devices.end() ? nullptr : &*found;
+bool is_of(const RdmaDevice& device, std::string_view text) {
+  return !device.pci.empty() && text.find(device.pci) != std::string_view::npos;
 }
 
-bool says_down(std::string_view text) {
-  return text.find("Link down") != std::string_view::npos ||
-         text.find("Link DOWN") != std::string_view::npos ||
-         (text.find("Port module event") != std::string_view::npos &&
-          text.find("unplugged") != std::string_view::npos);
-}
-
-bool used(const RdmaNode& one, const std::string& device) {
-  return std::ranges::find(one.hcas->used, device, &HcaChoice::device) != one.hcas->used.end();
-}
-
-std::map<std::string, std::vector<Event>> recent_downs(const RdmaNode& one, const KernelLog& log) {
-  std::map<std::string, std::vector<Event>> events;
-  for (const KernelLine& line : log.lines) {
-    const double ago_s = log.now_s - line.uptime_s;
-    if (ago_s < 0 || ago_s > kRecentSeconds || !says_down(line.text)) continue;
-    const RdmaDevice* device = device_of(*one.rdma, line.text);
-    if (device != nullptr && used(one, device->name)) {
-      events[device->name].push_back({device->name, ago_s, line.text});
+Losses losses_of(const RdmaNode& one,
+                 const RdmaDevice& device,
+                 const EarlierCounters* earlier,
+                 const KernelLog* log) {
+  Losses losses;
+  if (earlier != nullptr) {
+    losses.counted_s = earlier->ago_s;
+    for (const HcaChoice& hca : one.hcas->used) {
+      const RdmaPort* port = find_rdma_port(*one.rdma, hca.device, hca.port);
+      if (hca.device == device.name && port != nullptr) add_port(one, device, *port, losses);
     }
+    add_interface(one, device, losses);
   }
-  return events;
+  if (log != nullptr) {
+    add_logged(*log, [&](std::string_view text) { return is_of(device, text); }, losses);
+  }
+  return losses;
+}
+
+std::vector<Evidence> evidence_of(const std::string& host, const Losses& losses) {
+  std::vector<Evidence> rows;
+  if (losses.counted > 0) rows.push_back(counted_row(host, losses, losses.fact, losses.command));
+  if (!losses.logged.empty()) rows.push_back(logged_row(host, losses));
+  return rows;
 }
 
 void judge_device(const Case& c,
                   const RdmaNode& one,
-                  const std::vector<Event>& events,
+                  const std::string& device,
+                  const Losses& losses,
                   Judge& judge) {
-  const Event& last = events.back();
-  const bool flaps = events.size() >= kFlapping;
-  const std::string times = events.size() == 1 ? "once" : fmt::format("{} times", events.size());
-  Finding finding{
-      .code = "rdma-link-flap",
-      .severity = capped(c, flaps ? Severity::degraded : Severity::notice),
-      .certainty = flaps ? Certainty::likely : Certainty::possible,
-      .symptom = Symptom::hang,
-      .subjects = {.nodes = {one.node->host}, .devices = {one.node->host + "/" + last.device}},
-      .summary = fmt::format("the link of {} on {} went down {} within the last hour, {:.0f} min "
-                             "ago at last",
-                             last.device, one.node->host, times, last.ago_s / 60)};
-  finding.evidence = {{.node = one.node->host,
-                       .fact = "kernel_log",
-                       .observed = last.text,
-                       .expected = "a link that stays up",
-                       .command = "dmesg -T | grep -iE 'mlx5|link (up|down)'"}};
-  finding.fix = {{.node = one.node->host,
+  const bool again = flaps(losses);
+  const std::string& host = one.node->host;
+  Finding finding{.code = "rdma-link-flap",
+                  .severity = capped(c, again ? Severity::degraded : Severity::notice),
+                  .certainty = again ? Certainty::likely : Certainty::possible,
+                  .symptom = Symptom::hang,
+                  .subjects = {.nodes = {host}, .devices = {host + "/" + device}},
+                  .summary = fmt::format("the link of {} on {} went down {}", device, host,
+                                         losses_text(losses))};
+  finding.evidence = evidence_of(host, losses);
+  finding.fix = {{.node = host,
                   .kind = Fix::Kind::manual,
-                  .text = "look at cable, transceiver and switch port (`mlxlink -d " + last.device +
+                  .text = "look at cable, transceiver and switch port (`mlxlink -d " + device +
                           " -c`); until then leave the port out with NCCL_IB_HCA on all nodes"}};
   judge.report(std::move(finding));
 }
 
+void judge_node(const Case& c, const RdmaNode& one, Judge& judge) {
+  const EarlierCounters* earlier = settled_earlier(*one.node, judge);
+  const KernelLog* log = judge.see(*one.node, "kernel_log", one.node->kernel_log);
+  std::set<std::string> names;
+  for (const HcaChoice& hca : one.hcas->used) names.insert(hca.device);
+  for (const std::string& name : names) {
+    const RdmaDevice* device = find_rdma_device(*one.rdma, name);
+    if (device == nullptr) continue;
+    const Losses losses = losses_of(one, *device, earlier, log);
+    if (losses.any()) judge_device(c, one, name, losses, judge);
+  }
+}
+
 void run(const Case& c, Judge& judge) {
   for (const RdmaNode& one : rdma_nodes(c, judge)) {
-    if (one.hcas->used.empty()) continue;
-    const KernelLog* log = judge.see(*one.node, "kernel_log", one.node->kernel_log);
-    if (log == nullptr) continue;
-    for (const auto& [device, events] : recent_downs(one, *log)) {
-      judge_device(c, one, events, judge);
-    }
+    if (!one.hcas->used.empty()) judge_node(c, one, judge);
   }
 }
 
 constexpr Page kPage{
     .meaning =
-        "The kernel's log says that the link of an RDMA port which the job uses went down within "
-        "the last hour. While it is down NCCL's retries run out after some ten seconds (`Got "
-        "completion ... status=IBV_WC_RETRY_EXC_ERR(12)`, `Got async event : port error`).",
+        "The link of an RDMA port that the job uses went down and came up again: by the kernel's "
+        "log of the last hour, or by what its counters gained since an earlier look (`check --save "
+        "FILE`, later `check --since FILE`). While it is down NCCL's retries run out after some "
+        "ten seconds (`Got completion ... status=IBV_WC_RETRY_EXC_ERR(12)`, `Got async event : "
+        "port error`). Once is a notice, again and again is a fault. What a link does in the "
+        "minutes after the node starts, or before it has been up for half a minute, does not "
+        "count; neither do counters of congestion and retransmission, which rise on healthy "
+        "fabrics.",
     .confirm =
         "`dmesg -T | grep -i link`; `cat /sys/class/infiniband/*/ports/1/counters/link_downed` "
         "twice, some minutes apart.",

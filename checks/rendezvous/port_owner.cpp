@@ -1,4 +1,5 @@
 // MASTER_PORT on the master must be free, or rank 0's (torchrun's agent's) own.
+#include <distdoctor/ages.h>
 #include <distdoctor/check.h>
 
 #include "mend.h"
@@ -13,13 +14,6 @@ struct Place {
   const SocketFacts& sockets;
   std::uint16_t port;
 };
-
-std::string age_text(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
-  if (seconds < 172800) return fmt::format("{:.0f} h", seconds / 3600);
-  return fmt::format("{:.0f} days", seconds / 86400);
-}
 
 std::string owner_text(const std::optional<Owner>& owner) {
   if (!owner) return "a process that this user may not see";

@@ -138,6 +138,10 @@ void describe(CLI::App& app, Raw& raw, Options& options) {
   add_job_options(*check, raw, options);
   check->add_flag("--collective", raw.collective,
                   "Then run a tiny all-reduce, and bisect what is wrong with it");
+  check
+      ->add_option("--since", options.since,
+                   "Facts saved earlier: tell which links went down since then")
+      ->type_name("FILE");
   check->add_option("--only", raw.only, "Only these areas, checks or codes")->delimiter(',');
   add_judging_options(*check, raw, options);
   CLI::App* bisect = app.add_subcommand(

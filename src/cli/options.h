@@ -23,6 +23,7 @@ struct Options {
   std::string save = {};                      // a file for the facts
   std::string output = {};                    // facts --save FILE
   std::vector<std::string> facts_files = {};  // judge these instead of the machines
+  std::string since = {};                     // a file of earlier facts
   std::string code = {};                      // explain CODE
   std::string root = {};                      // facts --root: a captured machine
   bool classes = false;                       // list --classes

@@ -43,17 +43,20 @@ exam::Progress progress_line() {
 }  // namespace
 
 Result<exam::Outcome> examine(const Options& options) {
+  exam::Options exam_options = options.exam;
+  if (!options.since.empty()) {
+    DD_TRY(exam_options.since, read_facts({options.since}, options.by));
+  }
   if (!options.facts_files.empty()) {
     DD_TRY(auto cluster, read_facts(options.facts_files, options.by));
-    return exam::run_recorded(std::move(cluster), options.exam);
+    return exam::run_recorded(std::move(cluster), exam_options);
   }
   if (!options.root.empty()) {
     DD_TRY(auto node, fleet::read_on_paper(options.root));
-    return exam::run_recorded({.nodes = {std::move(node)}}, options.exam);
+    return exam::run_recorded({.nodes = {std::move(node)}}, exam_options);
   }
   std::signal(SIGINT, note_interrupt);
   std::signal(SIGTERM, note_interrupt);
-  exam::Options exam_options = options.exam;
   exam_options.interrupted = &interrupted;
   return exam::run(exam_options, progress_line());
 }

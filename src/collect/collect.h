@@ -21,7 +21,7 @@ struct Collector {
   void (*give_up)(NodeFacts& node, const Unknown& why);
 };
 
-// identity, links, routes, rules, neighbours, kernel, sockets, names, shm, limits, devices,
+// identity, uptime, links, routes, rules, neighbours, kernel, sockets, names, shm, limits, devices,
 // processes, settings, nccl_config, nccl_library, pci, gpu, nvml, kernel_log, rdma, verbs, world,
 // software, firewall
 std::span<const Collector> all_collectors();

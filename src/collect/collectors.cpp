@@ -16,6 +16,7 @@ void give_up(NodeFacts& node, const Unknown& why) {
 
 constexpr std::array kCollectors = {
     Collector{"identity", collect_identity, give_up<&NodeFacts::identity>},
+    Collector{"uptime", collect_uptime, give_up<&NodeFacts::uptime_s>},
     Collector{"links", collect_links, give_up<&NodeFacts::links>},
     Collector{"routes", collect_routes, give_up<&NodeFacts::routes>},
     Collector{"rules", collect_rules, give_up<&NodeFacts::rules>},

@@ -9,6 +9,7 @@
 namespace distdoctor::collect {
 
 void collect_identity(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
+void collect_uptime(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_links(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_routes(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);
 void collect_rules(machine::Machine& machine, const CollectRequest& request, NodeFacts& node);

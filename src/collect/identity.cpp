@@ -130,4 +130,14 @@ void collect_identity(machine::Machine& machine,
                            .uid = self.uid};
 }
 
+// The clock of the processes' start times, which stands still in a capture.
+void collect_uptime(machine::Machine& machine, const CollectRequest& /*request*/, NodeFacts& node) {
+  const double uptime_s = machine.self().uptime_s;
+  if (uptime_s > 0) {
+    node.uptime_s = uptime_s;
+  } else {
+    node.uptime_s = Unknown{Why::not_collected, "the capture does not tell it"};
+  }
+}
+
 }  // namespace distdoctor::collect

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <vector>
 
 namespace distdoctor::collect {
@@ -32,6 +33,7 @@ void add_files(const machine::Machine& machine,
   const auto device = rdma.find(link.name);
   if (!same_link(files, folder, link)) return;
   link.speed_mbps = parse_speed(files.word(folder + "/speed"), link.kind);
+  link.carrier_downs = parse_int<std::int64_t>(files.word(folder + "/carrier_down_count"));
   if (device == rdma.end()) return;
   link.rdma_device = device->second;
   link.qos = read_qos(machine, link.name, late);

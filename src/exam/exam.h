@@ -43,10 +43,11 @@ struct Options {
   fleet::LaunchOptions launch = {};
   diagnose::Selection selection = {};
   Expectations expect = {};
-  std::chrono::milliseconds budget{60'000};        // the whole run
-  std::chrono::milliseconds timeout{5'000};        // one operation: ssh login, a collector, a dial
-  bool probe = true;                               // send test traffic at all
-  std::optional<Bisection> bisection = {};         // none: no collective is run
+  std::optional<ClusterFacts> since = {};    // what an earlier look saved, to tell what came since
+  std::chrono::milliseconds budget{60'000};  // the whole run
+  std::chrono::milliseconds timeout{5'000};  // one operation: ssh login, a collector, a dial
+  bool probe = true;                         // send test traffic at all
+  std::optional<Bisection> bisection = {};   // none: no collective is run
   const std::atomic<bool>* interrupted = nullptr;  // set by Ctrl-C; ends early with what is known
 };
 

@@ -5,6 +5,7 @@
 #include "exam/exam.h"
 #include "exam/nodes.h"
 #include "exam/recorded_job.h"
+#include "exam/since.h"
 #include "exam/traffic.h"
 #include "rules/predict.h"
 
@@ -133,6 +134,7 @@ class Exam {
     for (std::size_t i = 0; i < asked.size(); ++i) {
       take_collected(answers[i], cluster().nodes[asked[i]]);
     }
+    if (options_.since) add_earlier(*options_.since, cluster());
     cluster().job = rules::resolve_job(options_.said, hosts(), cluster().nodes);
     auto fresh = names_to_resolve(cluster().job);
     std::erase_if(fresh, [&](const std::string& name) {
@@ -232,6 +234,7 @@ Outcome run(const Options& options, const Progress& progress) {
 Outcome run_recorded(ClusterFacts cluster, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome{.cluster = std::move(cluster)};
+  if (options.since) add_earlier(*options.since, outcome.cluster);
   outcome.cluster.job = job_of_recording(outcome.cluster, options.said);
   outcome.cluster.predicted = rules::predict(outcome.cluster);
   isolate_again(outcome.cluster);

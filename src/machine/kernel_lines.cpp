@@ -12,7 +12,8 @@ struct Pattern {
 };
 
 // Words of the NVIDIA driver (nv.c, nvlink_linux.c, linux_nvswitch.c), the PCI core (aer.c), mlx5
-// (events.c, en_main.c), the OOM killer (oom_kill.c) and the watchdog of tasks (hung_task.c).
+// (events.c, en_main.c), other network drivers, the OOM killer (oom_kill.c) and the watchdog of
+// tasks (hung_task.c).
 constexpr std::array<Pattern, kKernelLineKinds> kPatterns = {{
     {"NVRM: Xid"},
     {"SXid"},
@@ -25,7 +26,7 @@ constexpr std::array<Pattern, kKernelLineKinds> kPatterns = {{
     {"PCIe Bus Error: severity="},
     {"mlx5_core", "Port module event"},
     {"mlx5_core", "Link "},
-    {"NIC Link is "},
+    {"Link is "},
     {"Killed process"},
     {"oom-kill:"},
     {"INFO: task ", "blocked for more than"},

@@ -70,9 +70,29 @@ class Tree:
         for folder in ("sys/class/infiniband", "sys/class/infiniband_verbs", "dev/infiniband"):
             os.makedirs(os.path.join(root, folder))
         self.write("usr/lib/x86_64-linux-gnu/libibverbs.so.1", "")
+        self.cards = self.random_cards()
         for number, name in enumerate(names):
             # The limit of NCCL's table is looked at between devices, never between their ports.
             self.add_device(name, number, 1 if many else rng.choice([1, 1, 1, 2]))
+
+    def random_cards(self):
+        """PCI buses to choose from; none: no device has a PCI address. (Of a device without one and
+        one with it NCCL 2.28.9 dies.)"""
+        count = self.rng.choice([0, 1, 1, 1, 2, 2, 40])
+        return [f"0000:{bus:02x}" for bus in range(24, 24 + count)]
+
+    def add_card(self, name):
+        """A PCI function, and the first one of its card, which stands for it."""
+        slot = self.rng.choice(["00", "00", "00", "02"])
+        bus, function = self.rng.choice(self.cards), self.rng.randrange(4)
+        pci = os.path.join(self.root, "sys/class/pci")
+        for address in (f"{slot}.{function}", f"{slot}.0", "00.0"):
+            folder = os.path.join(pci, f"{bus}:{address}")
+            os.makedirs(folder, exist_ok=True)
+            if not os.path.lexists(folder + "/subsystem"):
+                os.symlink("..", folder + "/subsystem")  # which is called pci
+        os.symlink(f"../../pci/{bus}:{slot}.{function}",
+                   os.path.join(self.root, "sys/class/infiniband", name, "device"))
 
     def write(self, path, text):
         path = os.path.join(self.root, path)
@@ -94,6 +114,8 @@ class Tree:
             for place, (gid, kind) in enumerate(random_gids(rng, layer)):
                 self.write(f"{folder}/gids/{place}", gid)
                 self.write(f"{folder}/gid_attrs/types/{place}", kind)
+        if self.cards:
+            self.add_card(name)
 
 
 def random_names(rng, known):
@@ -135,6 +157,12 @@ def random_variables(rng, known):
         variables["NCCL_IB_ADDR_FAMILY"] = rng.choice(["AF_INET", "AF_INET6", "AF_INET6", "inet6", ""])
     if rng.random() < 0.4:
         variables["NCCL_IB_ADDR_RANGE"] = random_range(rng)
+    if rng.random() < 0.15:
+        variables["NCCL_IB_MERGE_NICS"] = rng.choice(NUMBERS)
+    if rng.random() < 0.15:
+        variables["NCCL_IB_MERGE_VFS"] = rng.choice(NUMBERS)
+    if rng.random() < 0.1:
+        variables["NCCL_NET_MERGE_LEVEL"] = rng.choice(["LOC", "PORT", "port", "", "0"])
     return variables
 
 

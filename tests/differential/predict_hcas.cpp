@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -41,6 +42,11 @@ void print(const NcclHcas& hcas) {
     if (!hca.roce) continue;
     std::cout << "gid " << hca.device << ':' << hca.port << ' ' << hca.gid_index.value_or(0)
               << '\n';
+  }
+  for (const std::vector<std::string>& ports : hcas.merged) {
+    std::cout << "merged";
+    for (const std::string& port : ports) std::cout << ' ' << port;
+    std::cout << '\n';
   }
 }
 

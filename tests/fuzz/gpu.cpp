@@ -2,6 +2,7 @@
 // are facts or none, and never trouble.
 #include "collect/gpu.h"
 
+#include <distdoctor/link_flaps.h>
 #include <distdoctor/xid.h>
 
 #include "collect/kernel_log.h"
@@ -47,7 +48,10 @@ void read_log(std::string_view text) {
     must(line.uptime_s >= 0 && line.text.size() <= 400);
     const auto xid = parse_xid(line);
     must(!xid || (xid->code > 0 && !xid->pci.empty()));
+    must(line.text.empty() || names_word(line.text, line.text));
   }
+  const auto links = history_of(log, [](std::string_view) { return true; });
+  must(links.lasting.size() <= links.all.size() && (links.told || links.all.empty()));
 }
 
 }  // namespace

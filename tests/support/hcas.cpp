@@ -11,6 +11,10 @@
 namespace distdoctor::testing {
 namespace {
 
+std::string card_address(int number) {  // each port is on a card of its own
+  return "0000:1" + std::to_string(8 + number) + ":00.0";
+}
+
 template <class MakeHca>
 void give(World& world, MakeHca make) {
   for (std::size_t i = 0; i < world.cluster.nodes.size(); ++i) {
@@ -26,7 +30,8 @@ void give(World& world, MakeHca make) {
 
 void give_infiniband(World& world) {
   give(world, [](int /*node*/, int number) {
-    return FakeHca{.name = "mlx5_" + std::to_string(number), .uverbs = number};
+    return FakeHca{
+        .name = "mlx5_" + std::to_string(number), .uverbs = number, .pci = card_address(number)};
   });
 }
 
@@ -35,6 +40,7 @@ void give_roce(World& world) {
     const std::string digit = std::to_string(number);
     return FakeHca{.name = "mlx5_" + digit,
                    .uverbs = number,
+                   .pci = card_address(number),
                    .layer = "Ethernet",
                    .rate = "100 Gb/sec (4X EDR)",
                    .lid = "0x0",

@@ -4,11 +4,12 @@
 #include <distdoctor/hcas.h>
 
 #include "base/text.h"
+#include "rules/nccl/merged_hcas.h"
 #include "rules/nccl/name_list.h"
+#include "rules/nccl/param.h"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -27,20 +28,6 @@ constexpr std::size_t kMostDevices = 32;     // MAX_IB_DEVS, also of the names i
 constexpr std::size_t kMostDevicesOld = 16;  // up to 2.14
 constexpr int kLastPlace = 255;              // of a GID table
 
-std::string_view value_of(const Settings& settings, const std::string& name) {
-  const auto found = settings.find(name);
-  return found == settings.end() ? "" : std::string_view(found->second.value);
-}
-
-// As NCCL_PARAM reads it: strtoll, base 0; empty and out of range are as good as unset.
-std::int64_t number_of(const Settings& settings, const std::string& name, std::int64_t otherwise) {
-  const std::string value(value_of(settings, name));
-  if (value.empty()) return otherwise;
-  errno = 0;
-  const std::int64_t number = std::strtoll(value.c_str(), nullptr, 0);
-  return errno == 0 ? number : otherwise;
-}
-
 // 28 of "2.28.9"; today's of what is no version.
 int minor_of(std::string_view version) {
   const auto parts = split(version, '.', 3);
@@ -50,7 +37,7 @@ int minor_of(std::string_view version) {
 
 // What NCCL_NET names goes before all else: another transport takes no part of ours.
 std::string disabled_by(const Settings& settings) {
-  if (number_of(settings, "NCCL_IB_DISABLE", 0) != 0) return "NCCL_IB_DISABLE";
+  if (param_number(settings, "NCCL_IB_DISABLE", 0) != 0) return "NCCL_IB_DISABLE";
   const auto net = settings.find("NCCL_NET");
   return net != settings.end() && to_lower(net->second.value) != "ib" ? "NCCL_NET" : "";
 }
@@ -117,9 +104,9 @@ void read_range(std::string_view text, Wanted& wanted) {
 
 Wanted wanted_gid(const Settings& settings) {
   Wanted wanted;
-  wanted.base.v6 = value_of(settings, "NCCL_IB_ADDR_FAMILY") == "AF_INET6";
-  wanted.roce_version = static_cast<int>(number_of(settings, "NCCL_IB_ROCE_VERSION_NUM", 2));
-  read_range(value_of(settings, "NCCL_IB_ADDR_RANGE"), wanted);
+  wanted.base.v6 = param_text(settings, "NCCL_IB_ADDR_FAMILY") == "AF_INET6";
+  wanted.roce_version = static_cast<int>(param_number(settings, "NCCL_IB_ROCE_VERSION_NUM", 2));
+  read_range(param_text(settings, "NCCL_IB_ADDR_RANGE"), wanted);
   return wanted;
 }
 
@@ -148,7 +135,7 @@ bool is_better(const Wanted& wanted, const Place& now, const Place& next) {
 
 // Before 2.21 NCCL_IB_GID_INDEX was 0 by default, and there was no search.
 std::optional<int> gid_index(const RdmaPort& port, const Settings& settings, int minor) {
-  const auto said = number_of(settings, "NCCL_IB_GID_INDEX", minor < 21 ? 0 : -1);
+  const auto said = param_number(settings, "NCCL_IB_GID_INDEX", minor < 21 ? 0 : -1);
   if (said >= 0) return static_cast<int>(std::min<std::int64_t>(said, kLastPlace + 1));
   if (port.gids.empty()) return std::nullopt;
   const Wanted wanted = wanted_gid(settings);
@@ -222,11 +209,12 @@ Observed<NcclHcas> nccl_hcas(const NodeFacts& node,
   NcclHcas hcas{.disabled_by = disabled_by(settings)};
   if (!hcas.disabled_by.empty()) return hcas;
   if (!node.rdma.known()) return node.rdma.why();
-  const Search search{.wanted = parse_name_list(value_of(settings, "NCCL_IB_HCA"), kMostDevices),
+  const Search search{.wanted = parse_name_list(param_text(settings, "NCCL_IB_HCA"), kMostDevices),
                       .minor = minor_of(nccl_version),
                       .rdma = *node.rdma,
                       .settings = settings};
   for (const RdmaDevice* device : in_order(*node.rdma)) add_device(search, *device, hcas);
+  hcas.merged = merged_ports(hcas.used, search.rdma, settings, search.minor);
   return hcas;
 }
 

@@ -94,6 +94,26 @@ const std::vector<CheckCase> cases = {
                     "node0 nccl.hcas: " + kTwo +
                         " (mlx5_0:1, mlx5_1:1), not 1 x 400 Gb/s InfiniBand" + kLook},
        .fixes = {"*: (manual)"}}}},
+    {"cards with two ports: what NCCL makes one device of is shown",
+     [](World& w) {
+       give_infiniband(w);
+       only(w, 2);
+       for (const std::size_t i : {0U, 1U}) {
+         change_hca(w, i, "mlx5_1",
+                    [](RdmaDevice& device, RdmaPort&) { device.pci = "0000:18:00.1"; });
+       }
+       lose_one(w, 1);
+     },
+     {{.code = "rdma-hca-sets-differ",
+       .severity = degraded,
+       .certainty = possible,
+       .symptom = Symptom::slow,
+       .says = "NCCL takes 1 x 400 Gb/s InfiniBand on node1, and " + kTwo + " on node0",
+       .blamed = {"node1", "node0"},
+       .evidence = {"node1 nccl.hcas: 1 x 400 Gb/s InfiniBand (mlx5_0:1), not " + kTwo + kLook,
+                    "node0 nccl.hcas: " + kTwo +
+                        " (mlx5_0:1+mlx5_1:1), not 1 x 400 Gb/s InfiniBand" + kLook},
+       .fixes = {"*: (manual)"}}}},
     {"a job that may not use NCCL: a notice",
      [](World& w) {
        give_infiniband(w);

@@ -115,6 +115,14 @@ TEST_CASE("accounts, and users that only a directory service knows") {
   CHECK(user_name(accounts, 4711) == "4711");
 }
 
+TEST_CASE("how long the machine has been up; an old capture does not tell") {
+  NodeFacts node;
+  collect_uptime(*machine::Machine::captured({.uptime_s = 90.5}), {}, node);
+  CHECK(*node.uptime_s == 90.5);
+  collect_uptime(*machine::Machine::captured({}), {}, node);
+  CHECK(node.uptime_s.why() == Unknown{Why::not_collected, "the capture does not tell it"});
+}
+
 TEST_CASE("the identity of a captured machine") {
   machine::CapturedMachine captured{.hostname = "node0", .release = "6.1.0", .uid = 1000};
   captured.environment["SSH_CONNECTION"] = "10.0.0.9 40000 10.0.0.1 22";

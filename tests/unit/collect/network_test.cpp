@@ -45,6 +45,7 @@ machine::CapturedMachine two_cards() {
   files["/sys/class/net/eth1/ifindex"].text = "3\n";
   files["/sys/class/net/eth1/address"].text = "02:00:00:00:00:02\n";
   files["/sys/class/net/eth1/speed"].text = "100000\n";
+  files["/sys/class/net/eth1/carrier_down_count"].text = "3\n";
   files["/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0"].text = "eth1\n";
   return captured;
 }
@@ -64,13 +65,15 @@ TEST_CASE("link speeds: only those that some hardware has") {
   }
 }
 
-TEST_CASE("links get their speed and RDMA device from sysfs") {
+TEST_CASE("links get their speed, lost carriers and RDMA device from sysfs") {
   const auto node = links_of(two_cards());
   REQUIRE(node.links.known());
   CHECK(node.links->at(0).speed_mbps == 1000);
   CHECK(node.links->at(0).rdma_device.empty());
   CHECK(node.links->at(1).speed_mbps == 100000);
   CHECK(node.links->at(1).rdma_device == "mlx5_0");
+  CHECK_FALSE(node.links->at(0).carrier_downs.has_value());
+  CHECK(node.links->at(1).carrier_downs == 3);
 }
 
 TEST_CASE("a sysfs of another network namespace says nothing of our links") {
@@ -81,6 +84,7 @@ TEST_CASE("a sysfs of another network namespace says nothing of our links") {
   CHECK_FALSE(node.links->at(0).speed_mbps.has_value());
   CHECK_FALSE(node.links->at(1).speed_mbps.has_value());
   CHECK(node.links->at(1).rdma_device.empty());
+  CHECK_FALSE(node.links->at(1).carrier_downs.has_value());
 }
 
 TEST_CASE("the interface of an RDMA device, by each way that drivers name it") {

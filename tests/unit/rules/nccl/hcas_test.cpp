@@ -168,3 +168,10 @@ TEST_CASE("nccl_hcas: a RoCE port without any GID") {
   add_hca(machine, {.layer = "Ethernet"});
   CHECK_FALSE(chosen(machine, {}).used.at(0).gid_index.has_value());
 }
+
+TEST_CASE("ports of one card are merged, in NCCL's order") {
+  using Groups = std::vector<std::vector<std::string>>;
+  CHECK(chosen(three(), {}).merged == Groups{{"mlx5_1:1", "mlx5_2:1", "mlx5_10:1"}});
+  CHECK(chosen(three(), {"NCCL_IB_HCA=^mlx5_1"}).merged.empty());  // takes mlx5_10, too
+  CHECK(chosen(three(), {}, "2.19.4").merged.empty());
+}
