@@ -76,22 +76,19 @@ struct LinkHistory {
   std::vector<LinkDown> lasting = {};  // those that end a time in which it was up for good
 };
 
-// Lines of the link are those that `is_of_link` knows. Where the log begins later than the time in
-// which the link was up, its end is passed over.
-template <class IsOfLink>
-LinkHistory history_of(const KernelLog& log, IsOfLink is_of_link) {
-  LinkHistory history;
-  std::vector<LinkDown> storm;
-  std::optional<double> up_since;
-  for (const KernelLine& line : log.lines) {
-    const LinkEvent event = link_event(line.text);
-    if (event == LinkEvent::none || line.uptime_s > log.now_s || !is_of_link(line.text)) continue;
+// Adds a line of the link to what came before it.
+struct LinkWatch {
+  LinkHistory history = {};
+  std::vector<LinkDown> storm = {};
+  std::optional<double> up_since = {};
+
+  void add(LinkEvent event, const KernelLine& line, double now_s) {
     history.told = true;
     if (event == LinkEvent::up) {
       up_since = up_since.value_or(line.uptime_s);
-      continue;
+      return;
     }
-    history.all.push_back({log.now_s - line.uptime_s, line.text});
+    history.all.push_back({now_s - line.uptime_s, line.text});
     if (up_since && line.uptime_s >= kSettlingSeconds) {
       const bool lasted = line.uptime_s - *up_since >= kLastingSeconds;
       if (lasted) history.lasting.push_back(history.all.back());
@@ -99,8 +96,20 @@ LinkHistory history_of(const KernelLog& log, IsOfLink is_of_link) {
     }
     up_since.reset();
   }
-  if (storm.size() >= kStorm) history.lasting = std::move(storm);
-  return history;
+};
+
+// Lines of the link are those that `is_of_link` knows. Where the log begins later than the time in
+// which the link was up, its end is passed over.
+template <class IsOfLink>
+LinkHistory history_of(const KernelLog& log, IsOfLink is_of_link) {
+  LinkWatch watch;
+  for (const KernelLine& line : log.lines) {
+    const LinkEvent event = link_event(line.text);
+    if (event == LinkEvent::none || line.uptime_s > log.now_s || !is_of_link(line.text)) continue;
+    watch.add(event, line, log.now_s);
+  }
+  if (watch.storm.size() >= kStorm) watch.history.lasting = std::move(watch.storm);
+  return std::move(watch.history);
 }
 
 // --- counters ---

@@ -233,7 +233,24 @@ def env_makes_it_right(lab):
     return None if outcome.word in ("pass", "skip") else "with %s the job: %s" % (env, outcome.word)
 
 
+def lost_since(lab):
+    """A link that went down after the earlier look is a notice, and only then."""
+    job = (*PEERS, "--no-probe", "--backend", "gloo", "--env", "GLOO_SOCKET_IFNAME=eth1")
+    old = ("--since", os.path.join(lab.shared, "old.json"))
+    told = []
+    for more in (("--save", old[1]), old, old):
+        report = lab.check([*job, *more])
+        if report.trouble:
+            return report.trouble
+        told.append([(f["severity"], f["subjects"]["nodes"]) for f in report.findings
+                     if f["code"] == "net-link-flaps"])
+        if len(told) == 2:
+            lab.run(1, ["sh", "-c", "ip link set eth1 down; sleep 0.2; ip link set eth1 up; sleep 2"])
+    return None if told == [[], [], [("notice", ["node1"])]] else "told %s" % told
+
+
 TROUBLE = [
+    Trouble("link-lost-since", lost_since),
     Trouble("env-makes-it-right", env_makes_it_right, ("fault all first-link br-f00ba4 172.18.0.1/16",)),
     Trouble("peer-stopped-midway", hit_agent(signal.SIGSTOP)),
     Trouble("peer-killed-midway", hit_agent(signal.SIGKILL)),
