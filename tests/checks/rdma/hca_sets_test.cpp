@@ -41,6 +41,20 @@ Verdict differ(Severity severity, const std::string& has, const std::string& por
           .fixes = {"*: (manual)"}};
 }
 
+// Of two nodes, of which node1 lost a port.
+Verdict neither(const std::string& ports) {
+  return {.code = "rdma-hca-sets-differ",
+          .severity = degraded,
+          .certainty = possible,
+          .symptom = Symptom::slow,
+          .says = "NCCL takes 1 x 400 Gb/s InfiniBand on node1, and " + kTwo + " on node0",
+          .blamed = {"node1", "node0"},
+          .evidence = {"node1 nccl.hcas: 1 x 400 Gb/s InfiniBand (mlx5_0:1), not " + kTwo + kLook,
+                       "node0 nccl.hcas: " + kTwo + " (" + ports +
+                           "), not 1 x 400 Gb/s InfiniBand" + kLook},
+          .fixes = {"*: (manual)"}};
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy: nowhere RDMA", [](World&) {}},
     {"healthy: the same everywhere", give_infiniband},
@@ -84,16 +98,7 @@ const std::vector<CheckCase> cases = {
        only(w, 2);
        lose_one(w, 1);
      },
-     {{.code = "rdma-hca-sets-differ",
-       .severity = degraded,
-       .certainty = possible,
-       .symptom = Symptom::slow,
-       .says = "NCCL takes 1 x 400 Gb/s InfiniBand on node1, and " + kTwo + " on node0",
-       .blamed = {"node1", "node0"},
-       .evidence = {"node1 nccl.hcas: 1 x 400 Gb/s InfiniBand (mlx5_0:1), not " + kTwo + kLook,
-                    "node0 nccl.hcas: " + kTwo +
-                        " (mlx5_0:1, mlx5_1:1), not 1 x 400 Gb/s InfiniBand" + kLook},
-       .fixes = {"*: (manual)"}}}},
+     {neither("mlx5_0:1, mlx5_1:1")}},
     {"cards with two ports: what NCCL makes one device of is shown",
      [](World& w) {
        give_infiniband(w);
@@ -104,16 +109,7 @@ const std::vector<CheckCase> cases = {
        }
        lose_one(w, 1);
      },
-     {{.code = "rdma-hca-sets-differ",
-       .severity = degraded,
-       .certainty = possible,
-       .symptom = Symptom::slow,
-       .says = "NCCL takes 1 x 400 Gb/s InfiniBand on node1, and " + kTwo + " on node0",
-       .blamed = {"node1", "node0"},
-       .evidence = {"node1 nccl.hcas: 1 x 400 Gb/s InfiniBand (mlx5_0:1), not " + kTwo + kLook,
-                    "node0 nccl.hcas: " + kTwo +
-                        " (mlx5_0:1+mlx5_1:1), not 1 x 400 Gb/s InfiniBand" + kLook},
-       .fixes = {"*: (manual)"}}}},
+     {neither("mlx5_0:1+mlx5_1:1")}},
     {"a job that may not use NCCL: a notice",
      [](World& w) {
        give_infiniband(w);
