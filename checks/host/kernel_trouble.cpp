@@ -20,7 +20,7 @@
 namespace distdoctor::checks {
 namespace {
 
-constexpr double kRecent_s = 900;  // what began a job's trouble lies hardly further back
+constexpr double kRecentSeconds = 900;  // what began a job's trouble lies hardly further back
 constexpr std::size_t kMostRows = 3;
 
 // "Killed process 4711 (python3) total-vm:..." (mm/oom_kill.c); the name of a thread of torch is
@@ -95,7 +95,7 @@ bool is_stuck(const KernelLine& line) {
 std::vector<const KernelLine*> recent(const KernelLog& log, bool (*wanted)(const KernelLine&)) {
   std::vector<const KernelLine*> lines;
   for (const KernelLine& line : log.lines) {
-    if (log.now_s - line.uptime_s <= kRecent_s && wanted(line)) lines.push_back(&line);
+    if (log.now_s - line.uptime_s <= kRecentSeconds && wanted(line)) lines.push_back(&line);
   }
   return lines;
 }
@@ -128,7 +128,7 @@ std::string killed_text(const NodeFacts& node, std::size_t count, bool group) {
       "{} ran out of memory: the kernel killed {} Python process{} within the last "
       "{:.0f} minutes",
       group ? "a control group of " + node.host : node.host, count, count == 1 ? "" : "es",
-      kRecent_s / 60);
+      kRecentSeconds / 60);
 }
 
 void judge_killed(const Case& c, const NodeFacts& node, Judge& judge) {
@@ -158,10 +158,10 @@ void judge_killed(const Case& c, const NodeFacts& node, Judge& judge) {
 void judge_stuck(const NodeFacts& node, Judge& judge) {
   const auto lines = recent(*node.kernel_log, is_stuck);
   if (lines.empty()) return;
-  Finding finding =
-      about(node, "host-task-stuck", lines,
-            fmt::format("on {} the kernel reported {} task{} stuck within the last {:.0f} minutes",
-                        node.host, lines.size(), lines.size() == 1 ? "" : "s", kRecent_s / 60));
+  Finding finding = about(
+      node, "host-task-stuck", lines,
+      fmt::format("on {} the kernel reported {} task{} stuck within the last {:.0f} minutes",
+                  node.host, lines.size(), lines.size() == 1 ? "" : "s", kRecentSeconds / 60));
   finding.fix = {{.node = node.host,
                   .kind = Fix::Kind::manual,
                   .text = "see what they wait for (`dmesg -T`, the call trace below the line): a "

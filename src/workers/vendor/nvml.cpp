@@ -120,7 +120,7 @@ void read_load(const Library& library, Device device, NvmlGpu& gpu) {
   const auto use = value(library.utilization, device);
   if (use && use->gpu <= kMost) gpu.busy_percent = static_cast<int>(use->gpu);
   const auto state = value(library.performance_state, device);
-  if (state && *state >= 0 && *state <= kSlowestState) gpu.performance_state = *state;
+  if (state && *state >= 0 && *state <= kSlowestState) gpu.performance_state = state;
 }
 
 void read_errors(const Library& library, Device device, NvmlGpu& gpu) {
