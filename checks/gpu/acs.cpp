@@ -57,7 +57,7 @@ bool has_no_bridge(const Gpu* gpu) {
   return gpu != nullptr && std::ranges::find(kFamilies, family_of(gpu->model)) != kFamilies.end();
 }
 
-// An NVLink bridge joins the two cards ("NV4", "NV12"); none: nobody asked the driver.
+// An NVLink bridge joins the two cards ("NV4", "NV12"); none: the driver did not say.
 std::optional<bool> joined_by_nvlink(const NodeFacts& node,
                                      const PciDevice& a,
                                      const PciDevice& b) {
@@ -65,10 +65,12 @@ std::optional<bool> joined_by_nvlink(const NodeFacts& node,
   const NvmlGpu* one = find_answer(node, a.address);
   const NvmlGpu* other = find_answer(node, b.address);
   if (one == nullptr || other == nullptr) return std::nullopt;
-  return std::ranges::any_of(node.nvml->pairs, [&](const NvmlPair& pair) {
-    return pair.path.starts_with("NV") && pair.a == std::min(one->index, other->index) &&
-           pair.b == std::max(one->index, other->index);
+  const auto pair = std::ranges::find_if(node.nvml->pairs, [&](const NvmlPair& each) {
+    return each.a == std::min(one->index, other->index) &&
+           each.b == std::max(one->index, other->index);
   });
+  if (pair == node.nvml->pairs.end() || pair->path.empty()) return std::nullopt;
+  return pair->path.starts_with("NV");
 }
 
 // With translated addresses on both sides (ATS) a switch may pass their packets on in spite of ACS.

@@ -39,6 +39,11 @@ bool met_by_us(const NodeFacts& node) {
   return node.nvml.known() && node.nvml->error_code == kMismatch;
 }
 
+// Some library that is, or is not, of the module's version.
+bool has_library(const NodeFacts& node) {
+  return !node.gpu->nvidia_library.empty() || (node.nvml.known() && !node.nvml->library.empty());
+}
+
 Fix make_one_version(const NodeFacts& node) {
   if (in_container(node)) {
     return by_hand(node,
@@ -132,6 +137,9 @@ void run(const Case& c, Judge& judge) {
     with_driver.push_back(&node);
   }
   if (with_driver.empty()) judge.skip(kNoDriver);
+  if (with_driver.size() == 1 && !has_library(*with_driver.front())) {
+    judge.skip("no library of the driver was found to compare with");
+  }
   judge_nodes(with_driver, judge);
 }
 

@@ -51,10 +51,11 @@ void run(const Case& c, Judge& judge) {
   if (c.cluster.job.nccl == Use::no) return judge.skip("the job does not use NCCL");
   bool looked = false;
   const bool told = each_told(c, judge, [&](const NodeFacts& node, const Nvml& nvml) {
-    looked = looked || !nvml.pairs.empty();
+    looked = looked || std::ranges::any_of(
+                           nvml.pairs, [](const NvmlPair& pair) { return !pair.p2p_read.empty(); });
     judge_node(node, nvml, judge);
   });
-  if (told && !looked) judge.skip("no node has two GPUs");
+  if (told && !looked) judge.skip("no driver tells whether two GPUs reach each other");
 }
 
 // --- the catalogue ---

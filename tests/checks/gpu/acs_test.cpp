@@ -79,6 +79,13 @@ const std::vector<CheckCase> cases = {
      },
      {},
      {"node1 nvml.path"}},
+    {"the driver does not say how they are joined",
+     [](World& w) {
+       with_switch(w);
+       with_path(w, "");
+     },
+     {},
+     {"node1 nvml.path"}},
     {"nobody asked the driver, and such cards have no bridge",
      [](World& w) {
        with_switch(w, "NVIDIA L40S");

@@ -135,6 +135,15 @@ const std::vector<CheckCase> cases = {
        add_gpus(w, 2);
        w.node(0).gpu = GpuFacts{};
      }},
+    {"near miss: one node, and no library to compare with",
+     [](World& w) {
+       add_gpus(w, 1);
+       w.cluster.nodes.resize(1);
+       World::change(w.node(0).gpu, [](GpuFacts& gpu) { gpu.nvidia_library.clear(); });
+     },
+     {},
+     {},
+     "no library of the driver was found to compare with"},
     {"unknown GPUs are a gap",
      [](World& w) { w.node(2).gpu = Unknown{.kind = Why::timed_out}; },
      {},

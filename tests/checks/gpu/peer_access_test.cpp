@@ -41,6 +41,11 @@ const std::vector<CheckCase> cases = {
      {},
      {},
      "the job does not use NCCL"},
+    {"one GPU on each node",
+     [](World& w) { add_nvml(w, 1); },
+     {},
+     {},
+     "no driver tells whether two GPUs reach each other"},
     {"a driver that told nothing is a gap",
      [](World& w) {
        add_nvml(w, 2);
