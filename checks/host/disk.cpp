@@ -118,20 +118,26 @@ bool meant_for_writing(const Folder& folder) {
   return folder.purposes.find("working folder") == std::string::npos;
 }
 
+void judge_folder(const NodeFacts& node, const Folder& folder, Judge& judge) {
+  const Disk& disk = *folder.disk;
+  if (disk.read_only) return judge_read_only(node, folder, judge);
+  if (disk.error != kNoPermission) return judge_full(node, folder, judge);
+  if (folder.purposes != "core dumps") judge_forbidden(node, folder, judge);
+}
+
+bool may_not_be_written(const Disk& disk) {
+  return disk.read_only || disk.error == kNoPermission;
+}
+
+bool is_full(const Disk& disk) {
+  return (disk.size > kNoRoom && disk.free < kNoRoom) || disk.files_free == 0;
+}
+
 void judge_node(const NodeFacts& node, const World& world, Judge& judge) {
   for (const auto& [path, folder] : folders_of(world)) {
-    const Disk& disk = *folder.disk;
-    if (disk.read_only) {
-      if (meant_for_writing(folder)) judge_read_only(node, folder, judge);
-      continue;
-    }
-    if (disk.error == kNoPermission) {
-      const bool told = meant_for_writing(folder) && folder.purposes != "core dumps";
-      if (told) judge_forbidden(node, folder, judge);
-      continue;
-    }
-    const bool full = disk.size > kNoRoom && disk.free < kNoRoom;
-    if (full || disk.files_free == 0) judge_full(node, folder, judge);
+    const bool forbidden = may_not_be_written(*folder.disk);
+    const bool bad = forbidden ? meant_for_writing(folder) : is_full(*folder.disk);
+    if (bad) judge_folder(node, folder, judge);
   }
 }
 

@@ -73,8 +73,9 @@ std::vector<pid_t> children() {
   if (::access("/proc/self/task", F_OK) != 0) return pids;
   const std::string main_list = "/proc/self/task/" + std::to_string(::getpid()) + "/children";
   if (::access(main_list.c_str(), F_OK) != 0) {
-    for (const std::string& pid : numbers_in("/proc")) {
-      if (parent_of(pid) == ::getpid()) pids.push_back(*parse_int<pid_t>(pid));
+    for (const std::string& name : numbers_in("/proc")) {
+      const auto pid = parse_int<pid_t>(name);
+      if (pid && parent_of(name) == ::getpid()) pids.push_back(*pid);
     }
     return pids;
   }
