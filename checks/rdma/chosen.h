@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace distdoctor::checks::rdma {
@@ -25,6 +26,25 @@ struct RdmaNode {
   const NcclHcas* hcas;
 };
 
+// NCCL's own name for it.
+inline std::string port_text(std::string_view device, int port) {
+  return fmt::format("{}:{}", device, port);
+}
+
+// Whether NCCL could use a port whose state nobody saw, nobody can tell.
+inline bool states_seen(const NodeFacts& node, const Rdma& rdma, Judge& judge) {
+  for (const RdmaDevice& device : rdma.devices) {
+    for (const RdmaPort& port : device.ports) {
+      if (!port.state.empty()) continue;
+      judge.miss({.node = node.host,
+                  .fact = fmt::format("rdma.{}.state", port_text(device.name, port.number)),
+                  .why = {Why::failed, "sysfs does not tell it"}});
+      return false;
+    }
+  }
+  return true;
+}
+
 // The nodes of which all that is known; of the others a gap. None for a job without NCCL.
 inline std::vector<RdmaNode> rdma_nodes(const Case& c, Judge& judge) {
   std::vector<RdmaNode> nodes;
@@ -35,7 +55,11 @@ inline std::vector<RdmaNode> rdma_nodes(const Case& c, Judge& judge) {
   for (const NodeFacts& node : c.cluster.nodes) {
     const Rdma* rdma = judge.see(node, "rdma", node.rdma);
     const Prediction* prediction = find_prediction(c.cluster, node.host);
-    if (rdma == nullptr || prediction == nullptr) continue;
+    if (rdma == nullptr || !states_seen(node, *rdma, judge)) continue;
+    if (prediction == nullptr) {
+      judge.miss({node.host, "nccl.hcas", {Why::not_collected, "nothing was predicted"}});
+      continue;
+    }
     const NcclHcas* hcas = judge.see(node, "nccl.hcas", prediction->hcas);
     if (hcas != nullptr) nodes.push_back({&node, prediction, rdma, hcas});
   }
@@ -58,6 +82,21 @@ inline bool any_used(const std::vector<RdmaNode>& nodes) {
   return std::ranges::any_of(nodes, [](const RdmaNode& one) { return !one.hcas->used.empty(); });
 }
 
+inline bool any_device(const std::vector<RdmaNode>& nodes) {
+  return std::ranges::any_of(nodes, [](const RdmaNode& one) { return !one.rdma->devices.empty(); });
+}
+
+// Devices are there, and NCCL takes none of them: nothing was judged.
+inline bool all_unused(const std::vector<RdmaNode>& nodes, Judge& judge) {
+  if (any_used(nodes)) return false;
+  if (any_device(nodes)) judge.skip("NCCL uses no RDMA port");
+  return true;
+}
+
+inline bool uses(const RdmaNode& one, std::string_view device) {
+  return std::ranges::find(one.hcas->used, device, &HcaChoice::device) != one.hcas->used.end();
+}
+
 // --- ports ---
 
 inline bool active(const RdmaPort& port) {
@@ -76,13 +115,19 @@ inline bool made_for_it(const RdmaDevice& device, const RdmaPort& port) {
   return port.layer == RdmaLayer::infiniband || port.rate_gbps.value_or(0) >= kFastGbps;
 }
 
-// NCCL's own name for it.
-inline std::string port_text(std::string_view device, int port) {
-  return fmt::format("{}:{}", device, port);
-}
-
 inline std::string layer_text(RdmaLayer layer) {
   return layer == RdmaLayer::ethernet ? "RoCE" : "InfiniBand";
+}
+
+// What every such port has, and was not seen of this one: a rate, an entry of a table.
+inline void miss_of_port(const RdmaNode& one,
+                         const HcaChoice& hca,
+                         std::string_view what,
+                         Judge& judge,
+                         std::string why = "none was seen") {
+  judge.miss({.node = one.node->host,
+              .fact = fmt::format("rdma.{}.{}", port_text(hca.device, hca.port), what),
+              .why = {Why::not_collected, std::move(why)}});
 }
 
 // To be read by hand: "/sys/class/infiniband/mlx5_0/ports/1/state".

@@ -4,6 +4,7 @@
 #include "chosen.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 namespace distdoctor::checks {
@@ -11,16 +12,19 @@ namespace {
 
 using namespace rdma;  // NOLINT(google-build-using-namespace): what these checks share
 
-bool unlimited(const NodeFacts& node) {
-  if (!node.limits.known()) return false;
+// What the memlock limit is blamed for elsewhere: none, or one of 64 MiB and more, is not it.
+bool may_be_the_limit(const NodeFacts& node) {
+  constexpr std::int64_t kEnough = std::int64_t{64} << 20;
+  if (!node.limits.known()) return true;
   const auto memlock = node.limits->find("memlock");
-  return memlock != node.limits->end() && !memlock->second.soft;
+  return memlock == node.limits->end() || memlock->second.soft.value_or(kEnough) < kEnough;
 }
 
-// Too little memory is the limit's fault, unless there is none.
-bool broken(const NodeFacts& node, const VerbsDevice& device) {
+bool broken(const NodeFacts& node, const VerbsDevice& device, Judge& judge) {
   if (device.step_error.empty()) return false;
-  return device.step_error_code != ENOMEM || unlimited(node);
+  if (device.step_error_code != ENOMEM) return true;
+  judge.see(node, "limits", node.limits);
+  return !may_be_the_limit(node);
 }
 
 Finding finding_of(const Case& c, const RdmaNode& one, const VerbsDevice& device) {
@@ -55,16 +59,19 @@ Finding finding_of(const Case& c, const RdmaNode& one, const VerbsDevice& device
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
   if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  if (all_unused(nodes, judge)) return;
+  std::size_t opened = 0;
   for (const RdmaNode& one : nodes) {
     if (one.hcas->used.empty()) continue;
     const Verbs* verbs = judge.see(*one.node, "verbs", one.node->verbs);
     if (verbs == nullptr) continue;
     for (const VerbsDevice& device : verbs->devices) {
-      const auto& used = one.hcas->used;
-      const bool in_use = std::ranges::find(used, device.name, &HcaChoice::device) != used.end();
-      if (in_use && broken(*one.node, device)) judge.report(finding_of(c, one, device));
+      if (!uses(one, device.name) || !device.error.empty()) continue;
+      ++opened;
+      if (broken(*one.node, device, judge)) judge.report(finding_of(c, one, device));
     }
   }
+  if (opened == 0) judge.skip("libibverbs opened none of the devices in use");
 }
 
 constexpr Page kPage{

@@ -1,9 +1,10 @@
 // The GIDs that RoCE ports use can reach one another.
 #include <distdoctor/check.h>
 
-#include "chosen.h"
+#include "rdma_paths.h"
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -51,12 +52,17 @@ struct Chosen {
   }
 };
 
-std::vector<Chosen> chosen_gids(const std::vector<RdmaNode>& nodes) {
+// A port that is up has one GID at least: an empty table is one that was not seen.
+std::vector<Chosen> chosen_gids(const std::vector<RdmaNode>& nodes, Judge& judge) {
   std::vector<Chosen> all;
   for (const RdmaNode& one : nodes) {
     for (const HcaChoice& hca : one.hcas->used) {
       const RdmaPort* port = find_rdma_port(*one.rdma, hca.device, hca.port);
       if (!hca.roce || port == nullptr) continue;
+      if (port->gids.empty()) {
+        miss_of_port(one, hca, "gids", judge);
+        continue;
+      }
       const auto gid = std::ranges::find(port->gids, hca.gid_index.value_or(0), &Gid::index);
       const bool there = gid != port->gids.end();
       all.push_back({.one = &one,
@@ -180,27 +186,90 @@ std::optional<Complaint> apart(const std::vector<Chosen>& all, const Chosen& one
                    std::string(text_of(*usual))};
 }
 
-std::optional<Complaint> complaint_of(const std::vector<Chosen>& all, const Chosen& one) {
-  if (one.kind == Kind::missing && index_is_set(*one.one)) {
-    return Complaint{Severity::blocker, Certainty::proved,
-                     "NCCL_IB_GID_INDEX leads to an empty place of the table", "a GID"};
+// --- what messages over these very GIDs showed ---
+
+enum class Tries : std::uint8_t { none, passed, failed };
+
+bool is_end(const Chosen& one, const std::string& host, const PathEnd& end) {
+  return one.gid != nullptr && host == one.one->node->host && end.device == one.hca->device &&
+         end.port == one.hca->port && end.gid_index == one.index() && end.gid == one.gid->gid;
+}
+
+// Of several tries between the same ports the last one counts.
+Tries tries_of(const Case& c, const Chosen& one) {
+  const auto& paths = c.cluster.rdma_paths;
+  Tries all = Tries::none;
+  for (auto path = paths.begin(); path != paths.end(); ++path) {
+    const bool here = is_end(one, path->from, sender_of(c, *path)) ||
+                      is_end(one, path->to, receiver_of(c, *path));
+    const bool again = std::any_of(std::next(path), paths.end(),
+                                   [&](const RdmaPath& later) { return same_ends(*path, later); });
+    if (!here || again) continue;
+    if (is_broken(*path)) return Tries::failed;
+    if (path->error.empty() && !path->messages.empty()) all = Tries::passed;
   }
+  return all;
+}
+
+// The other nodes' ports of that name; where none has it, all of theirs.
+std::vector<const Chosen*> partners_of(const std::vector<Chosen>& all, const Chosen& one) {
+  std::vector<const Chosen*> same;
+  std::vector<const Chosen*> any;
+  for (const Chosen& other : all) {
+    if (other.one == one.one) continue;
+    any.push_back(&other);
+    if (other.name() == one.name()) same.push_back(&other);
+  }
+  return same.empty() ? any : same;
+}
+
+// Link-local ones reach each other where all ports of the rail are on one link.
+bool all_link_local(const std::vector<Chosen>& all, const Chosen& one) {
+  const auto partners = partners_of(all, one);
+  return !partners.empty() && std::ranges::all_of(partners, [](const Chosen* other) {
+    return other->kind == Kind::link_local;
+  });
+}
+
+Complaint of_link_local(const Case& c, const std::vector<Chosen>& all, const Chosen& one) {
+  const bool may_work = tries_of(c, one) == Tries::none && all_link_local(all, one);
+  return {.severity = may_work ? Severity::notice : Severity::degraded,
+          .certainty = may_work ? Certainty::possible : Certainty::likely,
+          .why = may_work ? "a link-local one leads nowhere but to its link, which is enough only "
+                            "where all ports of the rail are on one"
+                          : "a link-local one leads nowhere but to its link",
+          .expected = ""};
+}
+
+std::optional<Complaint> complaint_of(const Case& c,
+                                      const std::vector<Chosen>& all,
+                                      const Chosen& one) {
+  if (one.kind == Kind::missing) {
+    return Complaint{Severity::blocker, Certainty::proved,
+                     (index_is_set(*one.one) ? "NCCL_IB_GID_INDEX" : "NCCL's own choice") +
+                         std::string(" leads to an empty place of the table"),
+                     "a GID"};
+  }
+  if (tries_of(c, one) == Tries::passed) return std::nullopt;
   if (auto other = apart(all, one)) return other;
   const Gid* best = best_gid(*one.port);
-  if (routable(one.kind) || one.kind == Kind::missing || best == nullptr) return std::nullopt;
-  const bool old = one.kind == Kind::v1;  // works within one subnet
-  return Complaint{old ? Severity::notice : Severity::degraded,
-                   old ? Certainty::possible : Certainty::likely,
-                   old ? "RoCE v1 is not routed" : "a link-local one leads nowhere but to its link",
-                   fmt::format("index {}: {}, {}", best->index, best->gid, best->type)};
+  if (routable(one.kind) || best == nullptr) return std::nullopt;
+  Complaint complaint =
+      one.kind == Kind::v1  // works within one subnet
+          ? Complaint{Severity::notice, Certainty::possible, "RoCE v1 is not routed", ""}
+          : of_link_local(c, all, one);
+  complaint.expected = fmt::format("index {}: {}, {}", best->index, best->gid, best->type);
+  return complaint;
 }
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
   if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
-  const auto all = chosen_gids(nodes);
+  if (all_unused(nodes, judge)) return;
+  const auto all = chosen_gids(nodes, judge);
+  if (all.empty()) return judge.skip("no RoCE port is in use");
   for (const Chosen& one : all) {
-    if (const auto complaint = complaint_of(all, one)) report(c, all, one, *complaint, judge);
+    if (const auto complaint = complaint_of(c, all, one)) report(c, all, one, *complaint, judge);
   }
 }
 
@@ -210,7 +279,8 @@ constexpr Page kPage{
         "for v2, and link-local ones. Both ends have to use the same kind. NCCL 2.21 and later "
         "look for a RoCE v2 GID with an IPv4 address; with NCCL_IB_GID_INDEX set, and in older "
         "versions (index 0), it takes that place of the table whatever is in it: `Call to "
-        "ibv_modify_qp failed with 110 Connection timed out` or `22 Invalid argument`.",
+        "ibv_modify_qp failed with 110 Connection timed out` or `22 Invalid argument`. Where all "
+        "ends take link-local ones, RoCE works as long as all are on one link.",
     .confirm =
         "`show_gids`, or `grep -r . /sys/class/infiniband/mlx5_0/ports/1/gids` with "
         "gid_attrs/types "

@@ -86,22 +86,38 @@ bool matches_nothing(const RdmaNode& one) {
          !real_ports(one).empty();
 }
 
-std::vector<Fix> mend(const RdmaNode& one, const Setting& setting) {
+// Of all nodes where the value is the same and matches on none.
+bool all_alike(const std::vector<RdmaNode>& nodes, const RdmaNode& one) {
+  const std::string& value = find_setting(*one.prediction, kVariable)->value;
+  return std::ranges::all_of(nodes, [&](const RdmaNode& other) {
+    return matches_nothing(other) && find_setting(*other.prediction, kVariable)->value == value &&
+           meant(other, value) == meant(one, value);
+  });
+}
+
+std::vector<Fix> mend(const std::vector<RdmaNode>& nodes,
+                      const RdmaNode& one,
+                      const Setting& setting) {
   const std::string real = fmt::format("{}", fmt::join(real_ports(one), ", "));
+  const std::string where = all_alike(nodes, one) ? "*" : one.node->host;
   if (const auto value = meant(one, setting.value)) {
-    return {{.node = "*",
+    return {{.node = where,
              .kind = Fix::Kind::env,
              .env = {{kVariable, *value}},
              .text = "without blanks, quotes and empty port numbers, which NCCL does not skip"}};
   }
   return {
-      {.node = "*",
+      {.node = where,
        .kind = Fix::Kind::env,
        .env = {{kVariable, std::nullopt}},
        .text = fmt::format("then NCCL takes every active port: {} on {}", real, one.node->host)}};
 }
 
-void judge_node(const Case& c, const RdmaNode& one, bool others_use, Judge& judge) {
+void judge_node(const Case& c,
+                const std::vector<RdmaNode>& nodes,
+                const RdmaNode& one,
+                Judge& judge) {
+  const bool others_use = any_used(nodes);
   const Setting& setting = *find_setting(*one.prediction, kVariable);
   const std::string real = fmt::format("{}", fmt::join(real_ports(one), ", "));
   Finding finding{.code = "rdma-hca-no-match",
@@ -119,14 +135,21 @@ void judge_node(const Case& c, const RdmaNode& one, bool others_use, Judge& judg
        .observed = setting_text(setting),
        .expected = "one of " + real,
        .command = see_setting(*one.prediction, kVariable) + "; ls /sys/class/infiniband"}};
-  finding.fix = mend(one, setting);
+  finding.fix = mend(nodes, one, setting);
   judge.report(std::move(finding));
 }
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  const auto kept = [](const RdmaNode& one) { return !one.hcas->disabled_by.empty(); };
+  const auto given = [](const RdmaNode& one) {
+    return find_setting(*one.prediction, kVariable) != nullptr;
+  };
+  if (any_device(nodes) && std::ranges::none_of(nodes, given)) judge.skip("NCCL_IB_HCA is not set");
+  if (any_device(nodes) && std::ranges::all_of(nodes, kept)) judge.skip("NCCL is kept from RDMA");
   for (const RdmaNode& one : nodes) {
-    if (matches_nothing(one)) judge_node(c, one, any_used(nodes), judge);
+    if (matches_nothing(one)) judge_node(c, nodes, one, judge);
   }
 }
 

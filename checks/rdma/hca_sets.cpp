@@ -1,41 +1,14 @@
 // All nodes take RDMA ports of the same number, kind and speed.
 #include <distdoctor/check.h>
 
-#include "chosen.h"
+#include "rails.h"
 
-#include <map>
 #include <utility>
 
 namespace distdoctor::checks {
 namespace {
 
 using namespace rdma;  // NOLINT(google-build-using-namespace): what these checks share
-
-// The ports that NCCL takes on a node, whatever they are called: "8 x 400 Gb/s InfiniBand".
-struct Rails {
-  const RdmaNode* one;
-  std::map<RdmaLayer, int> count;
-  std::map<std::string, int> kinds;
-
-  [[nodiscard]] std::string text() const {
-    if (kinds.empty()) return "no port";
-    std::vector<std::string> parts;
-    for (const auto& [kind, number] : kinds) parts.push_back(fmt::format("{} x {}", number, kind));
-    return fmt::format("{}", fmt::join(parts, " and "));
-  }
-};
-
-Rails rails_of(const RdmaNode& one) {
-  Rails rails{.one = &one, .count = {}, .kinds = {}};
-  for (const HcaChoice& hca : one.hcas->used) {
-    const RdmaPort* port = find_rdma_port(*one.rdma, hca.device, hca.port);
-    if (port == nullptr) continue;
-    ++rails.count[port->layer];
-    const std::string rate = port->rate_gbps ? fmt::format("{} Gb/s ", *port->rate_gbps) : "";
-    ++rails.kinds[rate + layer_text(port->layer)];
-  }
-  return rails;
-}
 
 // "mlx5_0:1+mlx5_1:1" where NCCL makes one device of two, at the place of the first.
 std::vector<std::string> names(const RdmaNode& one) {
@@ -104,9 +77,10 @@ void judge_rails(const Case& c, const Rails& odd, const Rails& usual, bool clear
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
-  if (one_alone(nodes, judge) || !any_used(nodes)) return;
+  if (one_alone(nodes, judge) || all_unused(nodes, judge)) return;
+  const Rates rates = rates_of(nodes, judge);
   std::vector<Rails> all;
-  for (const RdmaNode& one : nodes) all.push_back(rails_of(one));
+  for (const RdmaNode& one : nodes) all.push_back(rails_of(one, rates));
   const auto usual = usual_value(all, &Rails::kinds);
   if (!usual) return;
   const Rails& example = *std::ranges::find(all, usual->value, &Rails::kinds);

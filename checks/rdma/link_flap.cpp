@@ -109,7 +109,9 @@ void judge_node(const Case& c, const RdmaNode& one, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  for (const RdmaNode& one : rdma_nodes(c, judge)) {
+  const auto nodes = rdma_nodes(c, judge);
+  if (all_unused(nodes, judge)) return;
+  for (const RdmaNode& one : nodes) {
     if (!one.hcas->used.empty()) judge_node(c, one, judge);
   }
 }

@@ -20,15 +20,17 @@ constexpr std::int64_t kHopeless = kMiB;
 constexpr std::int64_t kDoubtful = 64 * kMiB;
 
 // Only CAP_IPC_LOCK in the initial user namespace lifts the limit (kernel: can_do_mlock, and
-// ib_umem_get). Where nobody saw that, a plain user is taken to have it nowhere, and of root in a
-// container nothing is known.
-bool binds(const NodeFacts& node) {
+// ib_umem_get). Where nobody saw that, a plain user is taken to have it nowhere, and of root
+// nothing is known: a gap.
+bool binds(const NodeFacts& node, Judge& judge) {
   if (node.world.known()) {
     const auto& all = node.world->capabilities;
     const bool may_lock = std::ranges::find(all, "CAP_IPC_LOCK") != all.end();
     return !(may_lock && node.world->initial_user_namespace);
   }
-  return node.identity.known() && node.identity->uid != 0;
+  if (node.identity.known() && node.identity->uid != 0) return true;
+  judge.see(node, "world", node.world);
+  return false;
 }
 
 // What the kernel did when a program there asked for memory: none where that was not tried, or
@@ -41,9 +43,7 @@ std::optional<Tried> tried(const RdmaNode& one) {
   if (!one.node->verbs.known()) return std::nullopt;
   std::optional<Tried> all;
   for (const VerbsDevice& device : one.node->verbs->devices) {
-    const bool used =
-        std::ranges::find(one.hcas->used, device.name, &HcaChoice::device) != one.hcas->used.end();
-    if (!used || device.error_code != 0) continue;
+    if (!uses(one, device.name) || device.error_code != 0) continue;
     if (!all) all = Tried{.registered = device.registered_bytes};
     all->registered = std::min(all->registered, device.registered_bytes);
     if (device.step_error_code == ENOMEM) all->refused = &device;
@@ -129,7 +129,7 @@ void judge_limit(const Case& c, const RdmaNode& one, std::int64_t soft, Judge& j
   const auto what = tried(one);
   const VerbsDevice* refused = what ? what->refused : nullptr;
   const bool lifted = what && what->registered > soft;  // it locked more than the limit allows
-  if (refused != nullptr || (binds(*one.node) && !lifted)) {
+  if (refused != nullptr || (!lifted && binds(*one.node, judge))) {
     judge_node(c, one, soft, refused, judge);
   }
 }
@@ -137,12 +137,16 @@ void judge_limit(const Case& c, const RdmaNode& one, std::int64_t soft, Judge& j
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
   if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  if (all_unused(nodes, judge)) return;
   for (const RdmaNode& one : nodes) {
     if (one.hcas->used.empty()) continue;
     const auto* limits = judge.see(*one.node, "limits", one.node->limits);
     if (limits == nullptr) continue;
     const auto memlock = limits->find("memlock");
-    if (memlock == limits->end()) continue;
+    if (memlock == limits->end()) {
+      judge.miss({one.node->host, "limits.memlock", {Why::not_collected, "was not read"}});
+      continue;
+    }
     const std::int64_t soft = memlock->second.soft.value_or(kDoubtful);  // none: unlimited
     if (soft < kDoubtful) judge_limit(c, one, soft, judge);
   }

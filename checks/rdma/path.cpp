@@ -23,20 +23,6 @@ struct Broken {
   }
 };
 
-// Where TCP does not pass between the two nodes either, others say so, and why.
-bool tcp_fails(const Case& c, const RdmaPath& path) {
-  std::size_t dials = 0;
-  for (const auto& [from, to] : {std::pair(path.from, path.to), std::pair(path.to, path.from)}) {
-    const PairFacts* pair = find_pair(c.cluster, from, to);
-    if (pair == nullptr) continue;
-    for (const Dial& dial : pair->dials) {
-      if (dial.outcome == Outcome::ok) return false;
-    }
-    dials += pair->dials.size();
-  }
-  return dials > 0;
-}
-
 // --- what was seen ---
 
 std::string fate_of(const RdmaMessage& message) {
@@ -60,13 +46,15 @@ std::string try_by_hand(const Broken& broken) {
                      broken.receiver.node->host, one(broken.receiver));
 }
 
-Evidence seen(const Broken& broken) {
+Evidence seen(const Case& c, const Broken& broken) {
+  const bool passes = tcp_between(c, *broken.path) == Tcp::passes;
   const bool hangs = broken.path->error.empty();
   return {.node = hangs ? broken.path->from : broken.path->failed_at,
           .fact = fmt::format("rdma path {}/{} -> {}/{}", broken.path->from, broken.sender.name(),
                               broken.path->to, broken.receiver.name()),
           .observed = observed(*broken.path),
-          .expected = "RC messages that arrive, as TCP between these nodes does",
+          .expected = passes ? "RC messages that arrive, as TCP between these nodes does"
+                             : "RC messages that arrive",
           .command = try_by_hand(broken)};
 }
 
@@ -85,7 +73,7 @@ Finding finding_of(const Case& c, const Broken& broken, std::string_view code) {
                                            path_device(broken.path->to, broken.receiver.device)},
                                .pairs = {{broken.path->from, broken.path->to}}},
                   .summary = ""};
-  finding.evidence = {seen(broken)};
+  finding.evidence = {seen(c, broken)};
   return finding;
 }
 
@@ -180,6 +168,10 @@ std::string where_to_look(const Broken& broken) {
     return "`ibdiagnet` and `ibtracert` between the two LIDs: routing of the subnet manager, "
            "partitions, a bad cable";
   }
+  if (is_driven_by(broken.sender, "siw") || is_driven_by(broken.receiver, "siw")) {
+    return "Soft-iWARP (siw) connects by librdmacm alone, which NCCL does not use: leave it out "
+           "with NCCL_IB_HCA";
+  }
   if (through_host(broken.sender)) {
     return "UDP 4791 between the two nodes: security group, network policy, switch ACL";
   }
@@ -234,11 +226,12 @@ void report_lost(const Case& c, const Broken& broken, Judge& judge) {
   const auto all = alike(c, *broken.path);
   if (all.front() != broken.path) return;
   const bool large = large_ones_vanish(*broken.path);
+  const char* though = tcp_between(c, *broken.path) == Tcp::passes ? ", though TCP does" : "";
   Finding finding = finding_of(c, broken, large ? "rdma-path-large-lost" : "rdma-path-failed");
   finding.summary =
       large ? fmt::format("between {} small RDMA messages arrive and large ones do not: {}",
                           broken.way(), observed(*broken.path))
-            : fmt::format("no RDMA message passes between {}, though TCP does: {}{}", broken.way(),
+            : fmt::format("no RDMA message passes between {}{}: {}{}", broken.way(), though,
                           observed(*broken.path), ends(broken));
   if (all.size() > 1) {
     finding.summary += fmt::format("; {} of their other ports fare alike", all.size() - 1);
@@ -260,10 +253,33 @@ void report_lost(const Case& c, const Broken& broken, Judge& judge) {
 
 // --- the run ---
 
+void miss(const std::string& node, Unknown why, Judge& judge) {
+  judge.miss({.node = node, .fact = std::string(kRdmaTraffic), .why = std::move(why)});
+}
+
+std::string text_of(const Broken& broken) {
+  return fmt::format("{} to {} of {}", broken.sender.name(), broken.receiver.name(),
+                     broken.receiver.node->host);
+}
+
+// No message was sent, for a reason that is no matter of the way between the ports; or TCP does not
+// pass there either.
+void note_unjudged(const Broken& broken, Judge& judge) {
+  const RdmaPath& path = *broken.path;
+  if (!is_broken(path) && (!path.error.empty() || path.messages.empty())) {
+    const std::string what = path.error.empty() ? "none were sent" : path.error;
+    const std::string at = path.failed_at.empty() ? "" : " on " + path.failed_at;
+    miss(path.from, {Why::failed, fmt::format("{}: {}{}", text_of(broken), what, at)}, judge);
+  } else if (is_broken(path)) {
+    miss(path.from, {Why::failed, text_of(broken) + ": TCP does not pass there either"}, judge);
+  }
+}
+
 void judge_path(const Case& c, const RdmaPath& path, Judge& judge) {
   const Broken broken{&path, sender_of(c, path), receiver_of(c, path)};
   if (broken.sender.node == nullptr || broken.receiver.node == nullptr) return;
-  if (!is_broken(path) || tcp_fails(c, path) || is_second_try(c, path)) return;
+  if (is_second_try(c, path)) return;
+  if (!is_broken(path) || tcp_between(c, path) == Tcp::fails) return note_unjudged(broken, judge);
   if (passed_later(c, path)) return report_lost(c, broken, judge);
   if (!path.error.empty()) {
     const bool at_sender = path.failed_at == path.from;
@@ -275,10 +291,6 @@ void judge_path(const Case& c, const RdmaPath& path, Judge& judge) {
       return report_filter(c, broken, *at, judge);
   }
   report_lost(c, broken, judge);
-}
-
-void miss(const std::string& node, Unknown why, Judge& judge) {
-  judge.miss({.node = node, .fact = std::string(kRdmaTraffic), .why = std::move(why)});
 }
 
 // What of the ports in use nobody tried.
@@ -293,6 +305,8 @@ void note_untried(const Case& c, Judge& judge) {
     told = true;
   }
   if (!told) miss("", {Why::not_collected, "none were sent"}, judge);
+  const bool idle = using_it < 2 && c.cluster.rdma_paths.empty();
+  if (idle && any_device(nodes)) judge.skip("RDMA is not used between two nodes");
 }
 
 void run(const Case& c, Judge& judge) {
@@ -310,7 +324,7 @@ constexpr Page kFailedPage{
         "An RC connection between two ports that NCCL would use was made, and nothing came "
         "through: the sender got no acknowledgement (`transport retry counter exceeded`, NCCL's "
         "`status=12`), or the port refused the connection. Bootstrap and rendezvous use TCP and "
-        "go well; the job then hangs, and after its retries it fails.",
+        "may go well; the job then hangs, and after its retries it fails.",
     .confirm = kConfirm,
     .fix =
         "RoCE: what drops UDP 4791 between the ports (switch ACL, security group, VLAN), another "
@@ -319,8 +333,8 @@ constexpr Page kFailedPage{
     .verify = kVerify};
 constexpr Page kFilteredPage{
     .meaning =
-        "Software RDMA (rxe, siw) is ordinary UDP or TCP to the kernel, and the packet filter of a "
-        "node ends it. RoCE v2 is UDP to port 4791.",
+        "Soft-RoCE (rxe) is ordinary UDP to the kernel, port 4791, and the packet filter of a node "
+        "ends it.",
     .confirm = kConfirm,
     .fix = "One rule that lets the peers' UDP 4791 in, before the rule that decides.",
     .verify = kVerify};

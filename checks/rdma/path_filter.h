@@ -1,5 +1,5 @@
 // Whether the packet filter of a node ends what an RDMA port sends, and the rule that mends it.
-// Only software RDMA passes there.
+// Only Soft-RoCE passes there as UDP: Soft-iWARP is TCP.
 #pragma once
 
 #include <distdoctor/filters.h>
@@ -14,11 +14,15 @@ namespace distdoctor::checks::rdma {
 
 inline constexpr std::uint16_t kRoceV2 = 4791;  // UDP (IANA: roce)
 
-// Of the device that NCCL names: hardware does not pass the host's packet filter.
-inline bool through_host(const PathEnd& end) {
+inline bool is_driven_by(const PathEnd& end, std::string_view driver) {
   if (!end.node->rdma.known()) return false;
   const RdmaDevice* device = find_rdma_device(*end.node->rdma, end.device);
-  return device != nullptr && in_software(*device);
+  return device != nullptr && device->driver == driver;
+}
+
+// Of the device that NCCL names: hardware does not pass the host's packet filter.
+inline bool through_host(const PathEnd& end) {
+  return is_driven_by(end, "rdma_rxe");
 }
 
 struct Filtered {

@@ -4,6 +4,7 @@
 #include "qos.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 namespace distdoctor::checks {
@@ -188,9 +189,19 @@ void report(const Case& c, const Difference& all, Judge& judge) {
   judge.report(std::move(finding));
 }
 
+bool any_twin(const std::vector<QosPort>& ports) {
+  std::set<std::string> names;
+  return std::ranges::any_of(
+      ports, [&](const QosPort& port) { return !names.insert(port.name()).second; });
+}
+
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
-  const Difference all = difference_of(all_qos_ports(nodes, judge));
+  const auto ports = all_qos_ports(nodes, judge);
+  if (!ports.empty() && !any_twin(ports)) {
+    judge.skip("no two nodes' ports of one name tell of their priorities");
+  }
+  const Difference all = difference_of(ports);
   if (!all.odd.empty()) report(c, all, judge);
 }
 

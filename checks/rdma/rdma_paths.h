@@ -7,6 +7,7 @@
 #include "chosen.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace distdoctor::checks::rdma {
@@ -42,6 +43,24 @@ inline std::optional<Address> address_of_gid(std::string_view gid) {
   const auto address = Address::parse(gid);
   if (!address || address->link_local()) return std::nullopt;
   return reading_detail::unmapped(*address);
+}
+
+// --- beside it ---
+
+enum class Tcp : std::uint8_t { not_tried, passes, fails };
+
+// Between the two nodes. Where it does not pass either, others say so, and why.
+inline Tcp tcp_between(const Case& c, const RdmaPath& path) {
+  Tcp tcp = Tcp::not_tried;
+  for (const auto& [from, to] : {std::pair(path.from, path.to), std::pair(path.to, path.from)}) {
+    const PairFacts* pair = find_pair(c.cluster, from, to);
+    if (pair == nullptr) continue;
+    for (const Dial& dial : pair->dials) {
+      if (dial.outcome == Outcome::ok) return Tcp::passes;
+      tcp = Tcp::fails;
+    }
+  }
+  return tcp;
 }
 
 }  // namespace distdoctor::checks::rdma

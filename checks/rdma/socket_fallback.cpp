@@ -58,6 +58,9 @@ void judge_node(const Case& c, const RdmaNode& one, Judge& judge) {
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
   if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  const bool any =
+      std::ranges::any_of(nodes, [](const RdmaNode& one) { return !idle_ports(one).empty(); });
+  if (!any && any_device(nodes)) judge.skip("no usable port was made for such data");
   for (const RdmaNode& one : nodes) {
     if (says_sockets(one)) judge_node(c, one, judge);
   }
@@ -84,7 +87,9 @@ constexpr Code kCodes[] = {{.id = "rdma-socket-fallback",
 
 }  // namespace
 
-extern const Check rdma_socket_fallback{
-    .title = "RDMA ports are used", .codes = kCodes, .run = run, .needs = Needs::rdma};
+extern const Check rdma_socket_fallback{.title = "No setting keeps NCCL from the RDMA ports",
+                                        .codes = kCodes,
+                                        .run = run,
+                                        .needs = Needs::rdma};
 
 }  // namespace distdoctor::checks

@@ -1,7 +1,7 @@
 // What sysfs shows of RDMA, programs must be able to open: device nodes, libibverbs, its providers.
 #include <distdoctor/check.h>
 
-#include "chosen.h"
+#include "refusal.h"
 
 #include <map>
 #include <optional>
@@ -121,23 +121,65 @@ Fix install(const NodeFacts& node) {
               "libibverbs1 ibverbs-providers; RHEL: libibverbs)"};
 }
 
-Fix mend(const NodeFacts& node, RdmaTrouble trouble, const RdmaDevice& device) {
+Fix by_hand(const NodeFacts& node, std::string text) {
+  return {.node = node.host, .kind = Fix::Kind::manual, .text = std::move(text)};
+}
+
+Fix open_node(const NodeFacts& node, const RdmaDevice& device, bool sure) {
+  const char* doubt =
+      sure ? ""
+           : ". Where the mode allows it already, a device cgroup forbids it (Slurm: cgroup.conf)";
+  return {
+      .node = node.host,
+      .kind = Fix::Kind::shell,
+      .command = "chmod 0666 " + shell_quote(node_of(device)),
+      .text = std::string("as root, until the next boot; for good: the udev rules of rdma-core") +
+              doubt};
+}
+
+Fix admit(const RdmaNode& one, const RdmaDevice& device) {
+  const NodeFacts& node = *one.node;
+  switch (refusal_kind(one, device.name)) {
+    case Refusal::device_group:
+    case Refusal::device_group_or_namespace:
+      return by_hand(node,
+                     "let the group of the job's step or service have " + node_of(device) +
+                         ": Slurm's cgroup.conf (ConstrainDevices, and the allowed devices), a "
+                         "systemd unit's DeviceAllow=; the file's mode does not matter here");
+    case Refusal::handles:
+      return by_hand(node,
+                     "raise hca_handle in rdma.max of the job's control group, or end what "
+                     "holds the handles (rdma.current)");
+    case Refusal::mode:
+      return open_node(node, device, true);
+    default:
+      return open_node(node, device, false);
+  }
+}
+
+Fix share_namespace(const NodeFacts& node, const RdmaDevice& device) {
+  return by_hand(node,
+                 "RDMA devices belong to one network namespace each here (`rdma system`): "
+                 "start the job's container in the host's network, or give its namespace the "
+                 "device on the host, `rdma dev set " +
+                     shell_quote(device.name) + " netns ...`");
+}
+
+Fix mend(const RdmaNode& one, RdmaTrouble trouble, const RdmaDevice& device) {
+  const NodeFacts& node = *one.node;
+  if (in_another_namespace(one, device)) return share_namespace(node, device);
   if (trouble == RdmaTrouble::no_library || trouble == RdmaTrouble::no_provider) {
     return install(node);
   }
-  if (!container_of(node).empty()) return give_devices(node);
-  if (trouble == RdmaTrouble::no_node) {
-    return {.node = node.host,
-            .kind = Fix::Kind::shell,
-            .command = "modprobe ib_uverbs && udevadm trigger --subsystem-match=infiniband_verbs",
-            .text = "as root; for good: a line `ib_uverbs` in /etc/modules-load.d/rdma.conf"};
+  if (trouble == RdmaTrouble::refused && refusal_kind(one, device.name) == Refusal::handles) {
+    return admit(one, device);
   }
+  if (!container_of(node).empty()) return give_devices(node);
+  if (trouble == RdmaTrouble::refused) return admit(one, device);
   return {.node = node.host,
           .kind = Fix::Kind::shell,
-          .command = "chmod 0666 " + shell_quote(node_of(device)),
-          .text =
-              "as root, until the next boot; for good: the udev rules of rdma-core. Where the "
-              "mode allows it already, a device cgroup forbids it (Slurm: cgroup.conf)"};
+          .command = "modprobe ib_uverbs && udevadm trigger --subsystem-match=infiniband_verbs",
+          .text = "as root; for good: a line `ib_uverbs` in /etc/modules-load.d/rdma.conf"};
 }
 
 // With no device here and some elsewhere ranks do not meet. Else NCCL goes on over sockets, or with
@@ -151,8 +193,13 @@ Severity severity_of(const Case& c, const RdmaNode& one, const Unusable& group, 
 }
 
 std::string why_of(const RdmaNode& one, RdmaTrouble trouble, const RdmaDevice& device, bool tried) {
-  if (!tried) return reason(trouble, device);
-  return "libibverbs says " + refusal_of(*one.node, device.name).value_or("nothing");
+  const std::string said =
+      tried ? "libibverbs says " + refusal_of(*one.node, device.name).value_or("nothing")
+            : reason(trouble, device);
+  if (in_another_namespace(one, device)) return said + ": it is in another network namespace";
+  return trouble == RdmaTrouble::refused
+             ? said + std::string(text_of(refusal_kind(one, device.name)))
+             : said;
 }
 
 Evidence what_programs_get(const RdmaNode& one,
@@ -197,7 +244,7 @@ void report(const Case& c, const RdmaNode& one, const Group& group, bool apart, 
          .command = "ls -l /dev/infiniband; ibv_devinfo -d " + shell_quote(first.name)});
   }
   if (words) finding.evidence.push_back(what_programs_get(one, first, *words));
-  finding.fix = {mend(*one.node, group.trouble, first)};
+  finding.fix = {mend(one, group.trouble, first)};
   judge.report(std::move(finding));
 }
 
@@ -220,6 +267,9 @@ void judge_node(const Case& c, const RdmaNode& one, bool others_use, Judge& judg
 
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
+  const bool wanted = std::ranges::any_of(
+      nodes, [](const RdmaNode& one) { return !one.hcas->used.empty() || !unusable(one).empty(); });
+  if (!wanted && any_device(nodes)) judge.skip("NCCL would use none of them");
   for (const RdmaNode& one : nodes) judge_node(c, one, any_used(nodes), judge);
 }
 
@@ -229,7 +279,8 @@ constexpr Page kPage{
         "world cannot open it: /dev/infiniband/uverbsN is missing or refused, or there is no "
         "libibverbs with a provider for the device's driver. NCCL says `NET/IB : No device found` "
         "or `Unable to open device` and goes on over sockets. In a container sysfs is the host's, "
-        "device nodes and libraries are not.",
+        "device nodes and libraries are not. EACCES is the file's mode, EPERM a device control "
+        "group, whatever the mode says.",
     .confirm =
         "In the job's own container or step: `ls -l /dev/infiniband`, `ibv_devinfo`, "
         "`ldconfig -p | grep ibverbs`.",

@@ -63,6 +63,32 @@ const std::vector<CheckCase> cases = {
        fails(w, "ibv_reg_mr of 4 MiB: ENOMEM", ENOMEM);
        limit(w);
      }},
+    {"no memory, and a limit that leaves enough",
+     [](World& w) {
+       fails(w, "ibv_reg_mr of 4 MiB: ENOMEM", ENOMEM);
+       World::change(w.node(1).limits,
+                     [](auto& limits) { limits["memlock"] = {.soft = 64 << 20}; });
+     },
+     {broken(blocker, "ibv_reg_mr of 4 MiB: ENOMEM")}},
+    {"no memory, and nobody knows the limit: a gap",
+     [](World& w) {
+       fails(w, "ibv_reg_mr of 4 MiB: ENOMEM", ENOMEM);
+       w.node(1).limits = Unknown{.kind = Why::failed, .text = "getrlimit: EFAULT"};
+     },
+     {},
+     {"node1 limits"}},
+    {"near miss: none of them was opened, which is another check's",
+     [](World& w) {
+       fails(w, "", 0);
+       for (NodeFacts& node : w.cluster.nodes) {
+         World::change(node.verbs, [](Verbs& verbs) {
+           for (VerbsDevice& device : verbs.devices) device.error = "ibv_open_device: EPERM";
+         });
+       }
+     },
+     {},
+     {},
+     "libibverbs opened none of the devices in use"},
     {"near miss: NCCL leaves it out",
      [](World& w) {
        fails(w, "ibv_create_cq: EIO", EIO);

@@ -60,11 +60,34 @@ Verdict wrong(Severity severity,
           .fixes = {fix}};
 }
 
-std::vector<Verdict> link_local(const std::string& fix, const std::string& index = "1") {
+// What an RC connection between these ports over these GIDs showed.
+RdmaPath path_over(int index, const std::string& gid0, const std::string& gid1) {
+  return {.from = "node0",
+          .to = "node1",
+          .from_device = "mlx5_0",
+          .to_device = "mlx5_0",
+          .roce = true,
+          .from_gid_index = index,
+          .to_gid_index = index,
+          .from_gid = gid0,
+          .to_gid = gid1,
+          .messages = {{.bytes = 64, .arrived = true}}};
+}
+RdmaPath lost(RdmaPath path) {
+  path.messages = {{.bytes = 64, .status = "transport retry counter exceeded", .status_code = 12}};
+  return path;
+}
+RdmaPath local_path() {
+  return path_over(1, local("node0"), local("node1"));
+}
+
+std::vector<Verdict> link_local(const std::string& fix,
+                                const std::string& index = "1",
+                                Severity severity = notice) {
   std::vector<Verdict> verdicts;
   for (const std::string node : {"node0", "node1"}) {
     verdicts.push_back(
-        wrong(degraded, likely, node,
+        wrong(severity, severity == notice ? possible : likely, node,
               index + ": " + local(node) + (index == "1" ? ", RoCE v2" : ", IB/RoCE v1"),
               "index 3: " + mapped(node) + ", RoCE v2", fix));
   }
@@ -75,9 +98,84 @@ const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"healthy: NCCL finds RoCE v2 with IPv4", two_ports},
     {"healthy: NCCL_IB_GID_INDEX=3", [](World& w) { set_index(w, "3"); }},
-    {"healthy: InfiniBand has no such choice", give_infiniband},
-    {"a link-local GID by index", [](World& w) { set_index(w, "1"); },
+    {"healthy: InfiniBand has no such choice", give_infiniband, {}, {}, "no RoCE port is in use"},
+    {"link-local GIDs by index, which nobody tried: a notice", [](World& w) { set_index(w, "1"); },
      link_local("*: NCCL_IB_GID_INDEX unset")},
+    {"link-local GIDs over which nothing passes",
+     [](World& w) {
+       set_index(w, "1");
+       w.cluster.rdma_paths = {lost(local_path())};
+     },
+     link_local("*: NCCL_IB_GID_INDEX unset", "1", degraded)},
+    {"link-local GIDs: of two tries the last one counts",
+     [](World& w) {
+       set_index(w, "1");
+       w.cluster.rdma_paths = {local_path(), lost(local_path())};
+     },
+     link_local("*: NCCL_IB_GID_INDEX unset", "1", degraded)},
+    {"healthy: messages pass over link-local GIDs",
+     [](World& w) {
+       set_index(w, "1");
+       w.cluster.rdma_paths = {lost(local_path()), local_path()};
+     }},
+    {"healthy: messages pass over the first GID, which old versions take",
+     [](World& w) {
+       two_ports(w);
+       set_version(w, "2.20.5");
+       w.cluster.rdma_paths = {path_over(0, local("node0"), local("node1"))};
+     }},
+    {"messages that passed over other GIDs tell nothing",
+     [](World& w) {
+       set_index(w, "1");
+       w.cluster.rdma_paths = {path_over(3, mapped("node0"), mapped("node1"))};
+     },
+     link_local("*: NCCL_IB_GID_INDEX unset")},
+    {"an end that could not be opened tells nothing",
+     [](World& w) {
+       set_index(w, "1");
+       RdmaPath path = local_path();
+       path.messages.clear();
+       path.error = "ibv_reg_mr: ENOMEM";
+       path.failed_at = "node1";
+       w.cluster.rdma_paths = {path};
+     },
+     link_local("*: NCCL_IB_GID_INDEX unset")},
+    {"a link-local GID whose partner, of another name, has an address: it cannot meet it",
+     [](World& w) {
+       set_index(w, "1");
+       change_rdma(w, 1, [](Rdma& rdma) {
+         rdma.devices[0].name = "mlx5_9";
+         rdma.devices[0].ports[0].gids[1] = rdma.devices[0].ports[0].gids[3];
+         rdma.devices[0].ports[0].gids[1].index = 1;
+       });
+     },
+     {wrong(degraded,
+            likely,
+            "node0",
+            "1: " + local("node0") + ", RoCE v2",
+            "index 3: " + mapped("node0") + ", RoCE v2",
+            "*: NCCL_IB_GID_INDEX unset")}},
+    {"other names, and link-local ones on both sides: a notice",
+     [](World& w) {
+       set_index(w, "1");
+       change_rdma(w, 1, [](Rdma& rdma) { rdma.devices[0].name = "mlx5_9"; });
+     },
+     {wrong(notice,
+            possible,
+            "node0",
+            "1: " + local("node0") + ", RoCE v2",
+            "index 3: " + mapped("node0") + ", RoCE v2",
+            "*: NCCL_IB_GID_INDEX unset"),
+      [] {
+        Verdict verdict = wrong(notice, possible, "node1", "", "", "*: NCCL_IB_GID_INDEX unset");
+        verdict.says = "mlx5_9:1 of node1 uses the GID";
+        verdict.evidence = {
+            "node1 rdma.mlx5_9:1.gid: index 1: " + local("node1") +
+            ", RoCE v2, not index 3: " + mapped("node1") +
+            ", RoCE v2; grep -r . /sys/class/infiniband/mlx5_9/ports/1/gids; printenv "
+            "NCCL_IB_GID_INDEX"};
+        return verdict;
+      }()}},
     {"the first GID, which old versions take",
      [](World& w) {
        two_ports(w);
@@ -104,6 +202,28 @@ const std::vector<CheckCase> cases = {
        change_hca(w, 1, "mlx5_0", [](RdmaDevice&, RdmaPort& port) { port.gids.resize(2); });
      },
      {wrong(blocker, proved, "node1", "3: none", "a GID", "node1: (manual)")}},
+    {"the first place, which old versions take, is empty",
+     [](World& w) {
+       two_ports(w);
+       set_version(w, "2.20.5");
+       change_hca(w, 1, "mlx5_0",
+                  [](RdmaDevice&, RdmaPort& port) { port.gids.erase(port.gids.begin()); });
+       w.cluster.rdma_paths = {path_over(0, local("node0"), "")};
+     },
+     {wrong(blocker, proved, "node1", "0: none", "a GID", "*: NCCL_IB_GID_INDEX=3")}},
+    {"a table that was not seen is a gap, and no empty place",
+     [](World& w) {
+       set_index(w, "3");
+       change_hca(w, 1, "mlx5_0", [](RdmaDevice&, RdmaPort& port) { port.gids.clear(); });
+     },
+     {},
+     {"node1 rdma.mlx5_0:1.gids"}},
+    {"near miss: other kinds of GIDs, over which messages pass",
+     [](World& w) {
+       without_address(w);
+       w.cluster.rdma_paths = {path_over(3, mapped("node0"), local("node1"))};
+       w.cluster.rdma_paths[0].to_gid_index = 0;
+     }},
     {"one port without an address",
      without_address,
      {wrong(blocker,
@@ -144,7 +264,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        without_address(w);
        set_and_predict(w, "NCCL_IB_HCA", "^mlx5_0");
-     }},
+     },
+     {},
+     {},
+     "NCCL uses no RDMA port"},
     {"near miss: Gloo",
      [](World& w) {
        without_address(w);

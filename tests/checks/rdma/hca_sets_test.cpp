@@ -139,6 +139,28 @@ const std::vector<CheckCase> cases = {
        lose_one(w, 2);
        set_and_predict(w, "NCCL_IB_HCA", "=mlx5_0");
      }},
+    {"a rate that the kernel does not tell is a gap, and no difference",
+     [](World& w) {
+       give_infiniband(w);
+       change_hca(w, 2, "mlx5_1", [](RdmaDevice&, RdmaPort& port) { port.rate_gbps = {}; });
+     },
+     {},
+     {"node2 rdma.mlx5_1:1.rate"}},
+    {"a state that nobody saw is a gap, and no difference",
+     [](World& w) {
+       give_infiniband(w);
+       change_hca(w, 2, "mlx5_1", [](RdmaDevice&, RdmaPort& port) { port.state = ""; });
+     },
+     {},
+     {"node2 rdma.mlx5_1:1.state"}},
+    {"near miss: NCCL uses none",
+     [](World& w) {
+       give_infiniband(w);
+       set_and_predict(w, "NCCL_IB_DISABLE", "1");
+     },
+     {},
+     {},
+     "NCCL uses no RDMA port"},
     {"near miss: one node alone",
      [](World& w) {
        give_infiniband(w);

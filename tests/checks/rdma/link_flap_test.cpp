@@ -130,6 +130,14 @@ const std::vector<CheckCase> logs = {
      {},
      {},
      "the job does without NCCL"},
+    {"near miss: NCCL uses none",
+     [](World& w) {
+       log_of(w, {{6600, kDown}});
+       set_and_predict(w, "NCCL_IB_DISABLE", "1");
+     },
+     {},
+     {},
+     "NCCL uses no RDMA port"},
     {"a log that may not be read is a gap",
      [](World& w) {
        log_of(w, {});

@@ -128,24 +128,38 @@ const std::vector<CheckCase> cases = {
        give_infiniband(w);
        tried(w, 65536, ENOMEM);
      }},
-    {"near miss: nobody knows which capabilities root has",
+    {"nobody knows which capabilities root has: a gap",
      [](World& w) {
        in_docker(w);
        World::change(w.node(1).identity, [](Identity& identity) { identity.uid = 0; });
        w.node(1).world = Unknown{.text = "/proc: EACCES"};
-     }},
-    {"near miss: nobody knows who we are",
+     },
+     {},
+     {"node1 world"}},
+    {"nobody knows who we are: a gap",
      [](World& w) {
        limit(w, 65536);
        w.node(1).identity = Unknown{.text = "uname: EFAULT"};
        w.node(1).world = Unknown{.text = "/proc: EACCES"};
-     }},
+     },
+     {},
+     {"node1 world"}},
+    {"a limit that is not among those that were read is a gap",
+     [](World& w) {
+       give_infiniband(w);
+       World::change(w.node(1).limits, [](auto& limits) { limits.erase("memlock"); });
+     },
+     {},
+     {"node1 limits.memlock"}},
     {"near miss: enough", [](World& w) { limit(w, 64 << 20); }},
     {"near miss: no RDMA carries data",
      [](World& w) {
        limit(w, 65536);
        set_and_predict(w, "NCCL_IB_DISABLE", "1");
-     }},
+     },
+     {},
+     {},
+     "NCCL uses no RDMA port"},
     {"near miss: one node alone",
      [](World& w) {
        limit(w, 65536);

@@ -276,19 +276,64 @@ const std::vector<CheckCase> cases = {
                  "ibv_modify_qp to RTR: EINVAL on node0",
                  {row("node0", "ibv_modify_qp to RTR: EINVAL on node0")},
                  "*: (manual)"))}},
-    {"near miss: an end could not be opened, which others judge",
+    {"an end could not be opened: others judge it, and here is a gap",
      [](World& w) {
        hardware(w);
        fail(w, "ibv_reg_mr: ENOMEM", ENOMEM, "node1");
-     }},
-    {"near miss: TCP does not pass either",
+     },
+     {},
+     {"node0 RDMA messages"}},
+    {"no message was sent, which is not fine",
+     [](World& w) {
+       hardware(w);
+       path(w).messages.clear();
+     },
+     {},
+     {"node0 RDMA messages"}},
+    {"of TCP nothing is known, and nothing is said",
+     [](World& w) {
+       hardware(w);
+       lose(w);
+       w.cluster.pairs.clear();
+     },
+     {[] {
+       Verdict verdict = lost(
+           blocker, "no RDMA message passes between mlx5_0:1 of node0 and mlx5_0:1 of node1: a");
+       verdict.evidence = {"node0 rdma path node0/mlx5_0:1 -> node1/mlx5_0:1: " + kRetries +
+                           ", not RC messages that arrive" + kTry};
+       return verdict;
+     }()}},
+    {"near miss: Soft-iWARP is TCP, whatever a rule says of UDP 4791",
+     [](World& w) {
+       software(w);
+       for (const std::size_t i : {0U, 1U}) {
+         change_rdma(w, i, [](Rdma& rdma) { rdma.devices[0].driver = "siw"; });
+       }
+       drop(w, 1, "udp");
+       lose(w);
+     },
+     {lost(blocker, kLost)}},
+    {"TCP does not pass either: others judge it, and here is a gap",
      [](World& w) {
        hardware(w);
        lose(w);
        for (PairFacts* pair : {&w.pair(0, 1), &w.pair(1, 0)}) {
          for (Dial& dial : pair->dials) dial.outcome = Outcome::timed_out;
        }
-     }},
+     },
+     {},
+     {"node0 RDMA messages"}},
+    {"near miss: one node alone uses RDMA",
+     [](World& w) {
+       hardware(w);
+       w.cluster.rdma_paths.clear();
+       for (const std::size_t i : {1U, 2U, 3U}) {
+         change_rdma(w, i, [](Rdma& rdma) { rdma.devices.clear(); });
+       }
+     },
+     {},
+     {},
+     "RDMA is not used between two nodes"},
     {"a job that may do without NCCL: a notice",
      [](World& w) {
        hardware(w);

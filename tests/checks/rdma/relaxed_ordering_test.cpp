@@ -133,12 +133,31 @@ const std::vector<CheckCase> cases = {
        cards(w);
        be_guests(w);
        w.set("NCCL_IB_PCI_RELAXED_ORDERING", "1");
-     }},
+     },
+     {},
+     {},
+     "no RDMA card in use tells of relaxed ordering"},
     {"near miss: no card carries data",
      [](World& w) {
        be_guests(w);
        w.set("NCCL_IB_PCI_RELAXED_ORDERING", "0");
      }},
+    {"near miss: no card tells",
+     [](World& w) {
+       cards(w);
+       be_guests(w);
+     },
+     {},
+     {},
+     "no RDMA card in use tells of relaxed ordering"},
+    {"near miss: NCCL uses none",
+     [](World& w) {
+       cards(w);
+       set_and_predict(w, "NCCL_IB_DISABLE", "1");
+     },
+     {},
+     {},
+     "NCCL uses no RDMA port"},
     {"unseen is a gap",
      [](World& w) {
        cards(w);

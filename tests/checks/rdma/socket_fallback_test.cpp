@@ -76,7 +76,10 @@ const std::vector<CheckCase> cases = {
          }
        }
        switched_off(w, "NCCL_IB_DISABLE", "1");
-     }},
+     },
+     {},
+     {},
+     "no usable port was made for such data"},
     {"near miss: software RDMA",
      [](World& w) {
        give_roce(w);
@@ -86,14 +89,20 @@ const std::vector<CheckCase> cases = {
          });
        }
        switched_off(w, "NCCL_IB_DISABLE", "1");
-     }},
+     },
+     {},
+     {},
+     "no usable port was made for such data"},
     {"near miss: programs could not use it anyway",
      [](World& w) {
        disabled(w);
        for (const std::size_t i : {0U, 1U}) {
          change_rdma(w, i, [](Rdma& rdma) { rdma.libibverbs.clear(); });
        }
-     }},
+     },
+     {},
+     {},
+     "no usable port was made for such data"},
     {"near miss: one node alone",
      [](World& w) {
        disabled(w);

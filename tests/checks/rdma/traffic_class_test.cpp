@@ -49,14 +49,12 @@ const std::string kSays =
     "priority 3 is kept from loss at mlx5_0:1, mlx5_1:1 of node1, and the job's packets have "
     "priority ";
 
+const char* const kUntold = "no RoCE port in use tells of its priorities";
+
 const std::vector<CheckCase> cases = {
-    {"healthy: no RDMA", [](World&) {}, {}, {}, "no RoCE port in use tells of its priorities"},
-    {"healthy: InfiniBand", give_infiniband, {}, {}, "no RoCE port in use tells of its priorities"},
-    {"healthy: RoCE that tells nothing",
-     give_roce,
-     {},
-     {},
-     "no RoCE port in use tells of its priorities"},
+    {"healthy: no RDMA", [](World&) {}, {}, {}, kUntold},
+    {"healthy: InfiniBand", give_infiniband, {}, {}, kUntold},
+    {"healthy: RoCE that tells nothing", give_roce, {}, {}, kUntold},
     {"healthy: lossless, and the job is in that class", give_lossless_roce},
     {"healthy: lossless, and the ports put all packets into that class",
      [](World& w) {
@@ -76,12 +74,18 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        unset(w);
        for (std::size_t i = 0; i < 4; ++i) w.node(i).context = Context::ssh;
-     }},
+     },
+     {},
+     {},
+     "which priority the job's packets have is not known here"},
     {"healthy: nothing is told of flow control",
      [](World& w) {
        unset(w);
        change_all_qos(w, [](LinkQos& qos) { qos.pause.reset(); });
-     }},
+     },
+     {},
+     {},
+     "which priority the job's packets have is not known here"},
     {"NCCL_IB_TC was forgotten",
      [](World& w) {
        unset(w);
@@ -184,12 +188,18 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        unset(w);
        change_all_qos(w, [](LinkQos& qos) { qos.by_dscp.clear(); });
-     }},
+     },
+     {},
+     {},
+     "which priority the job's packets have is not known here"},
     {"near miss: a code point with two priorities",
      [](World& w) {
        unset(w);
        change_all_qos(w, [](LinkQos& qos) { qos.by_dscp.push_back({.dscp = 0, .priority = 3}); });
-     }},
+     },
+     {},
+     {},
+     "which priority the job's packets have is not known here"},
     {"near miss: another maker's card, whose default is not known",
      [](World& w) {
        unset(w);
@@ -202,7 +212,7 @@ const std::vector<CheckCase> cases = {
      },
      {},
      {},
-     "no RoCE port in use tells of its priorities"},
+     kUntold},
     {"near miss: ports that NCCL does not use",
      [](World& w) {
        unset(w);
@@ -210,7 +220,7 @@ const std::vector<CheckCase> cases = {
      },
      {},
      {},
-     "no RoCE port in use tells of its priorities"},
+     kUntold},
     {"near miss: one node alone",
      [](World& w) {
        unset(w);

@@ -1,6 +1,7 @@
 #include "support/check_cases.h"
 #include "support/hcas.h"
 
+#include <cerrno>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -55,15 +56,18 @@ Verdict unusable(Severity severity,
 }
 
 // What libibverbs did with mlx5_0 and mlx5_1 of node1.
-void asked(World& w, const std::string& error) {
+void asked(World& w, const std::string& error, int code = 0) {
   Verbs verbs{.library = "/usr/lib/libibverbs.so.1"};
   for (const char* name : {"mlx5_0", "mlx5_1"}) {
-    verbs.devices.push_back({.name = name, .error = error, .error_code = error.empty() ? 0 : 1});
+    verbs.devices.push_back({.name = name, .error = error, .error_code = code});
   }
   w.node(1).verbs = verbs;
 }
-Verdict tried(const std::string& words, const std::string& fix) {
-  Verdict verdict = unusable(blocker, proved, "libibverbs says " + words, fix);
+void exclusive(World& w) {
+  change_rdma(w, 1, [](Rdma& rdma) { rdma.namespace_mode = "exclusive"; });
+}
+Verdict tried(const std::string& words, const std::string& fix, const std::string& why = "") {
+  Verdict verdict = unusable(blocker, proved, "libibverbs says " + words + why, fix);
   verdict.evidence = {"node1 verbs.mlx5_0: " + words + ", not to be opened; ibv_devinfo -d mlx5_0"};
   return verdict;
 }
@@ -73,6 +77,18 @@ const std::string kAbsent = "/dev/infiniband/uverbs0 is not there";
 
 const std::vector<CheckCase> cases = {
     {"healthy: no RDMA", [](World&) {}},
+    {"near miss: no port is up",
+     [](World& w) {
+       give_infiniband(w);
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) {
+         for (const char* name : {"mlx5_0", "mlx5_1"}) {
+           change_hca(w, i, name, [](RdmaDevice&, RdmaPort& port) { port.state = "DOWN"; });
+         }
+       }
+     },
+     {},
+     {},
+     "NCCL would use none of them"},
     {"healthy: opened",
      [](World& w) {
        give_infiniband(w);
@@ -83,12 +99,52 @@ const std::vector<CheckCase> cases = {
        without_provider(w);
        asked(w, "");
      }},
-    {"nothing to be seen from afar, and a device cgroup",
+    {"nothing to be seen from afar, and a device cgroup: no chmod helps",
      [](World& w) {
        give_infiniband(w);
-       asked(w, "ibv_open_device: EPERM");
+       asked(w, "ibv_open_device: EPERM", EPERM);
      },
-     {tried("ibv_open_device: EPERM", "chmod 0666 /dev/infiniband/uverbs0")}},
+     {tried("ibv_open_device: EPERM", "(manual)", ": a device control group (cgroup) forbids it")}},
+    {"EPERM where devices belong to one network namespace each",
+     [](World& w) {
+       give_infiniband(w);
+       exclusive(w);
+       asked(w, "ibv_open_device: EPERM", EPERM);
+     },
+     {tried("ibv_open_device: EPERM",
+            "(manual)",
+            ": a device control group (cgroup) forbids it, or the device belongs to another "
+            "network namespace (RDMA's mode is exclusive)")}},
+    {"the file's mode",
+     [](World& w) {
+       give_infiniband(w);
+       asked(w, "ibv_open_device: EACCES", EACCES);
+     },
+     {tried("ibv_open_device: EACCES",
+            "chmod 0666 /dev/infiniband/uverbs0",
+            ": its file mode or a security module forbids it")}},
+    {"the RDMA control group, in a container too",
+     [](World& w) {
+       give_infiniband(w);
+       set_container(w, "docker");
+       asked(w, "ibv_open_device: EAGAIN", EAGAIN);
+     },
+     {tried("ibv_open_device: EAGAIN",
+            "(manual)",
+            ": the RDMA control group (cgroup) has no handle left")}},
+    {"sysfs of the host, and libibverbs lists nothing: another network namespace",
+     [](World& w) {
+       give_infiniband(w);
+       exclusive(w);
+       w.node(1).verbs = Verbs{.library = "/usr/lib/libibverbs.so.1"};
+     },
+     {tried("libibverbs does not list it", "(manual)", ": it is in another network namespace")}},
+    {"the same where namespaces share the devices: no provider",
+     [](World& w) {
+       give_infiniband(w);
+       w.node(1).verbs = Verbs{.library = "/usr/lib/libibverbs.so.1"};
+     },
+     {tried("libibverbs does not list it", "(manual)")}},
     {"libibverbs knows no driver for it",
      [](World& w) {
        give_infiniband(w);
@@ -219,12 +275,18 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        in_docker(w);
        set_and_predict(w, "NCCL_IB_HCA", "^mlx5");
-     }},
+     },
+     {},
+     {},
+     "NCCL would use none of them"},
     {"near miss: NCCL_IB_DISABLE",
      [](World& w) {
        in_docker(w);
        set_and_predict(w, "NCCL_IB_DISABLE", "1");
-     }},
+     },
+     {},
+     {},
+     "NCCL would use none of them"},
     {"near miss: Gloo knows no RDMA",
      [](World& w) {
        in_docker(w);
