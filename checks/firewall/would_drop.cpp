@@ -92,10 +92,11 @@ void ask_both(const ClusterFacts& cluster,
               const Listening& to,
               AllUntold& all) {
   const auto ports = ports_of(to);
-  if (&from == to.node || !ports || tried(cluster, from, to)) return;
-  const auto source = source_towards(from, to.address);
-  if (!source) return;
   const bool master = to.port.has_value();
+  const bool itself = &from == to.node;  // rank 0 and its own store
+  if ((itself && !master) || !ports || tried(cluster, from, to)) return;
+  const auto source = itself ? to.address : source_towards(from, to.address);
+  if (!source) return;
   ask({.node = &from, .way = Way::out, .own = *source, .peer = to.address}, *ports, master, all);
   ask({.node = to.node, .own = to.address, .peer = *source}, *ports, master, all);
 }
@@ -205,7 +206,8 @@ void report(const Case& c, const Untold& found, Judge& judge) {
                                  .peers = {},
                                  .ports = found.ports,
                                  .interface = at ? at->link->name : "",
-                                 .way = found.way},
+                                 .way = found.way,
+                                 .own = found.own},
                                 *found.node->firewall, closed);
   judge.report(std::move(finding));
 }

@@ -47,6 +47,17 @@ std::vector<Mute> mutes_to_peers(const Case& c) {
   return mutes;
 }
 
+// For a link-local address any link with one of its own will do, or the one that the zone names.
+bool beside_on_its_link(const NodeFacts& node, const Address& address) {
+  if (!address.link_local()) return false;
+  return std::ranges::any_of(*node.links, [&](const Link& link) {
+    return (address.zone.empty() || address.zone == link.name) &&
+           std::ranges::any_of(link.addresses, [&](const LinkAddress& row) {
+             return row.address.v6 == address.v6 && row.address.link_local();
+           });
+  });
+}
+
 // MASTER_ADDR has addresses, none of them in a family that the node has.
 std::vector<Mute> mutes_to_master(const Case& c) {
   std::vector<Mute> mutes;
@@ -55,11 +66,14 @@ std::vector<Mute> mutes_to_master(const Case& c) {
   for (const NodeFacts& node : c.cluster.nodes) {
     if (node.host == master.node || master.addresses.empty()) continue;
     const bool meet = std::ranges::any_of(master.addresses, [&](const Address& address) {
-      return address.loopback() || speaks(node, address.v6);
+      return address.loopback() || speaks(node, address.v6) || beside_on_its_link(node, address);
     });
     if (meet) continue;
+    const std::string address = master.addresses.front().text();
+    const std::string is = address == master.host ? "" : " is " + address;
     mutes.push_back(
-        {&node, fmt::format("MASTER_ADDR {} is {}", master.host, master.addresses.front().text()),
+        {&node,
+         fmt::format("MASTER_ADDR {}{}", master.host, is.empty() ? " is of that family" : is),
          master.addresses.front(), Purpose::master});
   }
   return mutes;

@@ -122,7 +122,19 @@ std::optional<Wanted> as_its_peers(const Case& c, const NodeFacts& node, const L
   return wanted;
 }
 
+// What a node sends to its own addresses goes by the loopback link: rank 0 to its store, ranks of
+// one node to each other.
+Wanted by_itself(const Case& c, const NodeFacts& node) {
+  const PairFacts* own = find_pair(c.cluster, node.host, node.host);
+  const bool cut = own != nullptr && std::ranges::any_of(own->dials, [](const Dial& dial) {
+                     return dial.outcome == Outcome::timed_out;
+                   });
+  if (cut) return {Severity::blocker, "rank 0 does not reach its own MASTER_PORT without it"};
+  return {Severity::notice, "ranks of one node do not reach each other without it"};
+}
+
 std::optional<Wanted> wanted(const Case& c, const NodeFacts& node, const Link& link) {
+  if (link.kind == LinkKind::loopback) return by_itself(c, node);
   std::vector<std::optional<Wanted>> all;
   if (const Prediction* prediction = find_prediction(c.cluster, node.host)) {
     all = {by_nccl(c, *prediction, link), by_gloo(c, *prediction, link)};
@@ -175,7 +187,8 @@ void run(const Case& c, Judge& judge) {
     const auto* links = judge.see(node, "net.links", node.links);
     if (links == nullptr) continue;
     for (const Link& link : *links) {
-      if (link.kind == LinkKind::loopback || (link.up && link.running)) continue;
+      const bool works = link.kind == LinkKind::loopback ? link.up : link.up && link.running;
+      if (works) continue;
       if (link.up && bare_bridge(node, link)) continue;
       const auto who = wanted(c, node, link);
       if (who) report(node, link, *who, judge);

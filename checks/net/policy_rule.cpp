@@ -1,6 +1,8 @@
 // Policy rules must not send the job's traffic into a table that leads nowhere.
 #include "routes.h"
 
+#include <iterator>
+
 namespace distdoctor::checks {
 namespace {
 
@@ -63,11 +65,70 @@ void report(const Case& c, const std::vector<Stuck>& rows, Judge& judge) {
   judge.report(std::move(finding));
 }
 
+// --- rules that nobody can follow from here ---
+
+std::string hidden_rule_text(const PolicyRule& rule) {
+  const std::string what =
+      rule.mark ? fmt::format("fwmark {:#x}", *rule.mark) : "by protocol, port, user or the like";
+  return fmt::format("{}:{} {}", rule.priority, selector(rule), what);
+}
+
+std::string hidden_list(const std::vector<const PolicyRule*>& rules) {
+  std::vector<std::string> words;
+  for (const PolicyRule* rule : rules) words.push_back(hidden_rule_text(*rule));
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+Evidence hidden_evidence(const Stuck& stuck, const std::string& rules) {
+  const Route& route = *main_route(stuck);
+  return {
+      .node = stuck.node->host,
+      .fact = "rule for " + stuck.to.text(),
+      .observed = fmt::format("{}, though the main table has {} dev {}; rules: {}", stuck.said,
+                              prefix_text(route.destination, route.prefix), route.interface, rules),
+      .expected = "rules that lead to " + stuck.towards,
+      .command = fmt::format("{0} rule show; {0} route get {1} ipproto tcp dport {2}",
+                             ip_command(stuck.to), shell_quote(stuck.to.text()), stuck.port)};
+}
+
+Fix mend_hidden(const Stuck& stuck, const std::vector<const PolicyRule*>& rules) {
+  const std::string ip = ip_command(stuck.to);
+  if (rules.size() == 1) {
+    return {.node = stuck.node->host,
+            .kind = Fix::Kind::shell,
+            .command = fmt::format("{} rule del pref {}", ip, rules.front()->priority),
+            .text = "as root; find who sets it (a VPN, a CNI, an agent), or it comes back"};
+  }
+  return {.node = stuck.node->host,
+          .kind = Fix::Kind::manual,
+          .text = fmt::format("`{} rule show`: take away (`{} rule del pref N`) or mend the one of "
+                              "these that catches the connections: {}",
+                              ip, ip, hidden_list(rules))};
+}
+
+void report_hidden(const Case& c, const std::vector<Stuck>& rows, Judge& judge) {
+  const Stuck& first = rows.front();
+  const auto rules = unfollowed_rules(*first.node, first.to.v6);
+  const std::string listed = hidden_list(rules);
+  Finding finding = about_routing(c, rows, "net-policy-rule");
+  finding.certainty = Certainty::likely;
+  finding.summary = fmt::format("a policy rule on {} keeps traffic from {}: {}", first.node->host,
+                                target_list(rows), listed);
+  for (const Stuck& row : rows) finding.evidence.push_back(hidden_evidence(row, listed));
+  finding.fix = {mend_hidden(first, rules)};
+  judge.report(std::move(finding));
+}
+
 void run(const Case& c, Judge& judge) {
   note_untested(c.cluster, judge);
-  auto all = stuck_by_routing(c.cluster);
-  std::erase_if(all, [](const Stuck& row) { return !by_policy_rule(row); });
-  for (const auto& rows : by_node(all)) report(c, rows, judge);
+  const auto all = stuck_by_routing(c.cluster);
+  const auto only = [&](bool (*wanted)(const Stuck&)) {
+    std::vector<Stuck> some;
+    std::ranges::copy_if(all, std::back_inserter(some), wanted);
+    return by_node(some);
+  };
+  for (const auto& rows : only(by_policy_rule)) report(c, rows, judge);
+  for (const auto& rows : only(by_unfollowed_rule)) report_hidden(c, rows, judge);
 }
 
 constexpr std::string_view kCauses[] = {

@@ -23,7 +23,8 @@ struct Stuck {
   std::string said;       // the kernel's own words
   std::optional<WayOut> way = {};
   std::vector<Purpose> purposes = {};
-  bool answers = false;  // seen only from the other side, which got no answer
+  std::uint16_t port = 0;  // that was dialled
+  bool answers = false;    // seen only from the other side, which got no answer
 };
 
 inline bool refused_at_once(const Dial& dial) {
@@ -68,7 +69,8 @@ inline void add_own(const NodeFacts& node,
                   .towards = pair.to.empty() ? dial.address.text() : pair.to,
                   .said = dial.route.error.empty() ? dial.error : dial.route.error,
                   .way = way_out(node, dial.address, source),
-                  .purposes = {dial.purpose}});
+                  .purposes = {dial.purpose},
+                  .port = dial.port});
 }
 
 inline void add_answers(const ClusterFacts& cluster,
@@ -114,6 +116,27 @@ inline bool own_rule(const PolicyRule& rule) {
 
 inline bool by_policy_rule(const Stuck& stuck) {
   return stuck.way && stuck.way->rule != nullptr && own_rule(*stuck.way->rule);
+}
+
+// Of the main table, that would lead there; null: none, or nobody knows.
+inline const Route* main_route(const Stuck& stuck) {
+  if (!stuck.node->routes.known()) return nullptr;
+  const Route* route =
+      routing_detail::best_in(*stuck.node->routes, routing_detail::kMain, stuck.to);
+  return route != nullptr && leads_out(*route) ? route : nullptr;
+}
+
+// The way is there, and yet forbidden: by a rule whose selectors nobody can follow from here.
+inline bool by_unfollowed_rule(const Stuck& stuck) {
+  return !stuck.way && !stuck.answers && main_route(stuck) != nullptr &&
+         !unfollowed_rules(*stuck.node, stuck.to.v6).empty();
+}
+
+// A broadcast or multicast address: no route is wrong, rendezvous/master_addr tells.
+inline bool to_no_machine(const Stuck& stuck) {
+  if (!stuck.way || stuck.way->route == nullptr) return false;
+  const RouteKind kind = stuck.way->route->kind;
+  return kind == RouteKind::broadcast || kind == RouteKind::multicast;
 }
 
 // --- how bad ---

@@ -39,12 +39,21 @@ inline std::vector<Decisive> dials_to_master(const ClusterFacts& cluster, const 
   return all;
 }
 
+// Rank 0 connects to its own store, too. Of several addresses of the name one is its own: it tries
+// them all, and those that it does not have are no matter. That nobody listens yet is the others'.
+inline bool beside_the_point(const Decisive& tried, const NodeFacts& from, bool at_master) {
+  const bool to_itself = tried.to == from.host;
+  if (!at_master) return to_itself;
+  return !to_itself || (tried.dial->outcome == Outcome::refused && !tried.dial->ours);
+}
+
 inline Decisive decisive_dial(const ClusterFacts& cluster, const NodeFacts& from) {
   auto all = dials_to_master(cluster, from);
-  // Of several addresses of the name one is its own: it tries them all, and that one answers.
   const auto& master = cluster.predicted.master;
-  if (master && master->node == from.host) return {.tried = true};
-  std::erase_if(all, [&](const Decisive& tried) { return tried.to == from.host; });
+  const bool at_master = master && master->node == from.host;
+  std::erase_if(all,
+                [&](const Decisive& tried) { return beside_the_point(tried, from, at_master); });
+  if (all.empty() && at_master) return {.tried = true};
   if (all.empty()) return {};
   const bool got_through = std::ranges::any_of(
       all, [](const Decisive& tried) { return tried.dial->outcome == Outcome::ok; });

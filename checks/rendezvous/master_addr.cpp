@@ -50,6 +50,43 @@ bool judge_wildcard(const Case& c, const std::vector<View>& views, Judge& judge)
   return true;
 }
 
+// What the kernel of the node would send to many at once, and never connects to.
+const char* sent_to_many(const NodeFacts& node, const Address& address) {
+  constexpr std::uint8_t kMulticast4 = 0xe0;  // 224.0.0.0/4
+  const std::uint8_t first = address.bytes[0];
+  if (address.v6 ? first == 0xff : (first & 0xf0U) == kMulticast4) return "a multicast address";
+  const bool limited = !address.v6 && std::all_of(address.bytes.begin(), address.bytes.begin() + 4,
+                                                  [](std::uint8_t byte) { return byte == 0xff; });
+  const bool routed =
+      node.routes.known() && std::ranges::any_of(*node.routes, [&](const Route& route) {
+        return route.kind == RouteKind::broadcast && route.prefix == address.bits() &&
+               route.destination.shares_prefix(address, route.prefix);
+      });
+  return limited || routed ? "a broadcast address" : nullptr;
+}
+
+// No machine has it.
+bool judge_broadcast(const Case& c, const std::vector<View>& views, Judge& judge) {
+  const Master& master = *master_of(c);
+  Finding finding = blocker("rendezvous-addr-broadcast", "");
+  finding.symptom = Symptom::crash;
+  for (const View& view : views) {
+    if (view.answer != Answer::found || view.addresses.empty()) continue;
+    const char* kind = sent_to_many(*view.node, view.addresses.front());
+    if (kind == nullptr) continue;
+    finding.summary =
+        fmt::format("{} {} is {}: no machine has it", master_name(master), master.host, kind);
+    finding.evidence.push_back(seen(master, view, view.addresses.front().text() + ", " + kind,
+                                    "an address of rank 0's node"));
+    finding.evidence.back().command = "ip route get " + shell_quote(view.addresses.front().text());
+  }
+  if (finding.evidence.empty()) return false;
+  const Meant meant = meant_by(c, {});
+  finding.fix.push_back(point_at(c, *meant.node, meant.why));
+  judge.report(std::move(finding));
+  return true;
+}
+
 bool unresolved(const View& view) {
   return view.answer == Answer::nothing || view.answer == Answer::silence;
 }
@@ -243,7 +280,7 @@ void run(const Case& c, Judge& judge) {
   if (only_the_jobs_shell_knows(master->host)) return;
   for (const NodeFacts& node : c.cluster.nodes) judge.see(node, "net.links", node.links);
   const auto views = views_of_master(c, judge);
-  if (judge_wildcard(c, views, judge)) return;
+  if (judge_wildcard(c, views, judge) || judge_broadcast(c, views, judge)) return;
   judge_unresolvable(c, views, judge);
   judge_split(c, views, judge);
   if (looks_alone(c)) return;
@@ -258,6 +295,14 @@ void run(const Case& c, Judge& judge) {
 constexpr std::string_view kAway[] = {"rendezvous-port-dropped", "rendezvous-port-rejected",
                                       "rendezvous-port-unreachable", "rendezvous-not-up",
                                       "rendezvous-wrong-service"};
+
+constexpr std::string_view kAwayOrNoRoute[] = {"rendezvous-port-dropped",
+                                               "rendezvous-port-rejected",
+                                               "rendezvous-port-unreachable",
+                                               "rendezvous-not-up",
+                                               "rendezvous-wrong-service",
+                                               "rendezvous-addr-outside",
+                                               "net-no-route"};
 
 constexpr Page kUnresolvablePage{
     .meaning =
@@ -319,6 +364,15 @@ constexpr Page kWildcardPage{
         "anyway.",
     .verify = "`getent ahosts MASTER_ADDR` prints one of the node's own addresses."};
 
+constexpr Page kBroadcastPage{
+    .meaning =
+        "A broadcast address (the last one of a subnet, 255.255.255.255) or a multicast one means "
+        "many machines at once. TCP does not connect to it: `Permission denied`, `Network is "
+        "unreachable`.",
+    .confirm = "`ip route get MASTER_ADDR` prints `broadcast` or `multicast`.",
+    .fix = "Set MASTER_ADDR to an address of rank 0's node (there: `ip -br addr`).",
+    .verify = "`getent ahosts MASTER_ADDR` prints one of that node's own addresses."};
+
 constexpr Code kCodes[] = {
     {.id = "rendezvous-addr-unresolvable",
      .fault_class = FaultClass::dns,
@@ -362,6 +416,12 @@ constexpr Code kCodes[] = {
      .title = "MASTER_ADDR is the wildcard address",
      .causes = kAway,
      .page = kWildcardPage},
+    {.id = "rendezvous-addr-broadcast",
+     .fault_class = FaultClass::master_addr_wrong,
+     .worst = Severity::blocker,
+     .title = "MASTER_ADDR is a broadcast or multicast address",
+     .causes = kAwayOrNoRoute,
+     .page = kBroadcastPage},
 };
 
 }  // namespace

@@ -57,8 +57,10 @@ std::vector<std::string> blamed(const Case& c, const Readings& readings) {
   if (target != nullptr && at_target) return {target->host};
   std::vector<std::string> nodes;
   for (const Reading& reading : readings) nodes.push_back(reading.from->host);
-  if (target != nullptr && nodes.size() == 1 && !all_at(Spot::sender))
+  if (target != nullptr && nodes.size() == 1 && !all_at(Spot::sender) &&
+      target != readings.front().from) {
     nodes.push_back(target->host);
+  }
   return nodes;
 }
 
@@ -124,10 +126,15 @@ std::string where_it_ends(const Readings& readings, std::string_view verb) {
                      what_lies_between(first.target));
 }
 
+std::string their_connections(const Readings& readings) {
+  return fmt::format("connections from {} to {}MASTER_PORT {}", senders(readings),
+                     std::ranges::all_of(readings, &Reading::itself) ? "its own " : "",
+                     readings.front().dial->port);
+}
+
 // Of connections that open: by whose rule the data ends, or by whom it may.
 std::string what_comes_after(const Readings& readings, std::string_view verb) {
-  const std::string connections = fmt::format("connections from {} to MASTER_PORT {}",
-                                              senders(readings), readings.front().dial->port);
+  const std::string connections = their_connections(readings);
   if (deciding_rules(readings.front()) != nullptr) {
     return fmt::format("{} open, then their data is {} {}", connections, verb,
                        where_it_ends(readings, verb));
@@ -140,8 +147,8 @@ std::string what_comes_after(const Readings& readings, std::string_view verb) {
 
 std::string what_is_filtered(const Readings& readings, std::string_view verb) {
   if (readings.front().after_connect) return what_comes_after(readings, verb);
-  return fmt::format("connections from {} to MASTER_PORT {} are {} {}", senders(readings),
-                     readings.front().dial->port, verb, where_it_ends(readings, verb));
+  return fmt::format("{} are {} {}", their_connections(readings), verb,
+                     where_it_ends(readings, verb));
 }
 
 void report_filtered(const Case& c, const Readings& readings, Judge& judge) {
@@ -252,6 +259,7 @@ void report_not_up(const Case& c, const Readings& readings, Judge& judge) {
   const TrainingProcess* host = host_of(*first.target);
   const auto waiting = longest_waiting(c, *first.target);
   const bool stuck = host == nullptr && waiting && waiting->process->age_s >= kStartMayTakeS;
+  bool by_family = false;
   const std::string port = fmt::to_string(first.dial->port);
   std::string summary =
       fmt::format("{} answers at MASTER_PORT {} with a reset: reachable, nobody listens there yet",
@@ -261,6 +269,12 @@ void report_not_up(const Case& c, const Readings& readings, Judge& judge) {
         "{} answers at MASTER_PORT {} with a reset: what listens there is bound to loopback and "
         "takes connections of {} itself only",
         first.target->host, port, first.target->host);
+  } else if (v6_listener(*first.target, first.dial->address, first.dial->port) != nullptr) {
+    summary = fmt::format(
+        "{} answers at MASTER_PORT {} with a reset: what listens there takes IPv6 only, and "
+        "MASTER_ADDR leads to {}",
+        first.target->host, port, first.dial->address.text());
+    by_family = true;
   } else if (host != nullptr) {
     summary += fmt::format(" (pid {} has not opened it)", host->pid);
   } else if (stuck) {
@@ -270,10 +284,16 @@ void report_not_up(const Case& c, const Readings& readings, Judge& judge) {
                     static_cast<int>(waiting->process->age_s), first.target->host, port);
   }
   Finding finding = about(c, readings, "rendezvous-not-up", std::move(summary));
-  finding.severity = stuck ? Severity::blocker : Severity::notice;
+  finding.severity = stuck || by_family ? Severity::blocker : Severity::notice;
   finding.certainty = Certainty::likely;
   finding.subjects.nodes = {first.target->host};
-  if (stuck) {
+  if (by_family) {
+    finding.fix.push_back(
+        {.node = first.target->host,
+         .kind = Fix::Kind::manual,
+         .text = "set MASTER_ADDR to an IPv6 address of that node, or let its listener take IPv4, "
+                 "too (`sysctl net.ipv6.bindv6only` must be 0)"});
+  } else if (stuck) {
     finding.fix.push_back({.node = first.target->host,
                            .kind = Fix::Kind::manual,
                            .text = fmt::format("start rank 0 on {}, or see in its log why it ended",
@@ -303,14 +323,16 @@ void run(const Case& c, Judge& judge) {
   const Master* master = master_of(c);
   if (master == nullptr) return note_unsaid(c, judge);
   // One finding for those who fail alike, for the same reason.
-  std::map<std::tuple<Kind, std::string, std::string>, Readings> groups;
+  std::map<std::tuple<Kind, std::string, std::string, bool>, Readings> groups;
   for (const NodeFacts& node : c.cluster.nodes) {
     const Decisive decisive = decisive_dial(c.cluster, node);
     if (!decisive.tried && node.host != master->node) note_untested_master(c.cluster, node, judge);
     if (decisive.dial == nullptr) continue;
     const Reading reading = reading_of(node, find_node(c.cluster, decisive.to), *decisive.dial);
     note_doubt(reading, judge);
-    groups[{reading.kind, decisive.dial->address.text(), hindrance(reading)}].push_back(reading);
+    const bool own_output = reading.itself() && reading.spot == Spot::sender;
+    groups[{reading.kind, decisive.dial->address.text(), hindrance(reading), own_output}].push_back(
+        reading);
   }
   for (const auto& [key, readings] : groups) report(c, std::get<Kind>(key), readings, judge);
 }

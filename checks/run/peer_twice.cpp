@@ -25,9 +25,10 @@ void report(const NodeFacts& node, Judge& judge) {
        .command = "cat /proc/sys/kernel/random/boot_id; readlink /proc/self/ns/net"});
   finding.fix = {{.node = node.host,
                   .kind = Fix::Kind::manual,
-                  .text = fmt::format("name each machine once in --peers; if {} should be another "
-                                      "one, mend where the name leads (`getent ahosts {}`)",
-                                      node.host, shell_quote(node.host))}};
+                  .text = fmt::format("name each machine once in --peers; if they should be two, "
+                                      "mend the name that leads wrong (`getent ahosts {}; getent "
+                                      "ahosts {}` here)",
+                                      shell_quote(node.same_as), shell_quote(node.host))}};
   judge.report(std::move(finding));
 }
 

@@ -52,6 +52,8 @@ struct FilterResult {
   FilterSays says = FilterSays::passes;
   std::vector<FilterStop> stops = {};  // one for each base chain that ends it; the first decides
   std::string unsure = {};             // unknown: the rule that nobody can follow from here
+  std::vector<FilterStop> may_stop =
+      {};  // unknown: those that would end it if their conditions hold
   bool operator==(const FilterResult&) const = default;
 };
 

@@ -73,6 +73,7 @@ inline FilterResult judge(const Firewall& firewall, const Passage& passage, std:
   if (back.says == FilterSays::passes) return result;
   if (back.says == FilterSays::unknown) back.unsure = "its answers: " + back.unsure;
   for (FilterStop& stop : back.stops) stop.answer = true;
+  for (FilterStop& stop : back.may_stop) stop.answer = true;
   return back;
 }
 
@@ -109,15 +110,27 @@ inline std::vector<Outlook> outlooks(const Passage& passage, PortRange range) {
   return all;
 }
 
-// All that ends such connections to some of these ports, each rule once.
-inline std::vector<FilterStop> stops_of(const Passage& passage, PortRange ports) {
+namespace filters_detail {
+inline std::vector<FilterStop> each_once(const Passage& passage,
+                                         PortRange ports,
+                                         std::vector<FilterStop> FilterResult::* which) {
   std::vector<FilterStop> stops;
   for (const Outlook& piece : outlooks(passage, ports)) {
-    for (const FilterStop& stop : piece.result.stops) {
+    for (const FilterStop& stop : piece.result.*which) {
       if (std::ranges::find(stops, stop) == stops.end()) stops.push_back(stop);
     }
   }
   return stops;
+}
+}  // namespace filters_detail
+
+// All that ends such connections to some of these ports, each rule once.
+inline std::vector<FilterStop> stops_of(const Passage& passage, PortRange ports) {
+  return filters_detail::each_once(passage, ports, &FilterResult::stops);
+}
+// All that may, by conditions that nobody can follow from here.
+inline std::vector<FilterStop> suspects_of(const Passage& passage, PortRange ports) {
+  return filters_detail::each_once(passage, ports, &FilterResult::may_stop);
 }
 
 // --- words ---

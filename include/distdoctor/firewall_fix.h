@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ struct Ports {
   PortRange range;
   std::string_view protocol;  // as all the tools call it
   bool of_answers = false;    // packets from these ports, else to them
+  bool loopback = false;      // all that the node sends to itself, else what the ports say
 };
 inline std::string_view port_word(Ports ports) {
   return ports.of_answers ? "sport " : "dport ";
@@ -75,11 +77,13 @@ inline std::string through_ufw(Way way, const Peers& peers, Ports ports) {
 
 // What both iptables and nft take at once: all addresses.
 inline std::string iptables_match(Way way, const Peers& peers, Ports ports) {
+  if (ports.loopback) return way == Way::in ? " -i lo -j ACCEPT" : " -o lo -j ACCEPT";
   return (way == Way::in ? " -s " : " -d ") + joined(peers, ",") + " -p " +
          std::string(ports.protocol) + " --" + std::string(port_word(ports)) +
          ports.range.text(':') + " -j ACCEPT";
 }
 inline std::string nft_match(Way way, const Peers& peers, Ports ports) {
+  if (ports.loopback) return way == Way::in ? " iifname lo accept" : " oifname lo accept";
   const std::string all = joined(peers, ", ");
   return (peers.front().v6 ? " ip6" : " ip") + std::string(way == Way::in ? " saddr " : " daddr ") +
          (peers.size() == 1 ? all : "{ " + all + " }") + " " + std::string(ports.protocol) + " " +
@@ -90,21 +94,29 @@ inline std::string nft_match(Way way, const Peers& peers, Ports ports) {
 inline std::string through_iptables(Way way, const Peers& peers, Ports ports) {
   const std::string command = peers.front().v6 ? "ip6tables" : "iptables";
   const std::string chain = way == Way::in ? "INPUT" : "OUTPUT";
+  const std::string match = iptables_match(way, peers, ports);
+  const std::string before = way == Way::in ? "'raw PREROUTING' 'mangle PREROUTING' 'mangle INPUT'"
+                                            : "'raw OUTPUT' 'mangle OUTPUT' 'mangle POSTROUTING'";
   return "if " + command + " -S " + chain + " 2>/dev/null | grep -qv -- '-P " + chain +
-         " ACCEPT'; then\n  " + command + " -I " + chain + iptables_match(way, peers, ports) +
-         "\nfi\n";
+         " ACCEPT'; then\n  " + command + " -I " + chain + match +
+         "\nfi\n"
+         "for c in " +
+         before + "; do\n  set -- $c\n  " + command +
+         " -t $1 -S 2>/dev/null | grep -Eq -- '-j (DROP|NFQUEUE)' || continue\n  " + command +
+         " -t $1 -I $2" + match + "\ndone\n";
 }
 
 // `accept` ends one base chain only, so that each of the hook that may end a packet gets the rule.
 inline std::string through_nft(Way way, const Peers& peers, Ports ports) {
   const std::string family = peers.front().v6 ? "ip6" : "ip";
-  const std::string iptables = family + " filter " + (way == Way::in ? "INPUT" : "OUTPUT");
+  const std::string hooks = way == Way::in ? "filter hook (prerouting|input)"
+                                           : "(filter|route) hook (output|postrouting)";
+  const std::string iptables = "^" + family + " (filter|mangle|raw) [A-Z]+$";
   return "nft list chains 2>/dev/null |\n"
          "  awk '/^table/ {t = $2 \" \" $3} /chain/ {c = t \" \" $2}\n"
-         "    /hook " +
-         std::string(way == Way::in ? "input" : "output") + "/ && c ~ /^(inet|" + family +
-         ") / && c != \"" + iptables +
-         "\" {print c}' |\n"
+         "    /type " +
+         hooks + "/ && c ~ /^(inet|" + family + ") / &&\n    c !~ /" + iptables +
+         "/ {print c}' |\n"
          "  while read -r f t c; do\n"
          "    nft list chain $f $t $c | grep -Eq 'drop|reject|jump|goto|map|queue' || continue\n"
          "    nft insert rule $f $t $c" +
@@ -126,6 +138,11 @@ inline std::string indented(const std::string& lines) {
 
 // One step a line, so that whoever pastes it as root can read it first.
 inline std::string command(Way way, const Peers& peers, Ports ports, std::string_view interface) {
+  if (ports.loopback) {  // firewalld and ufw never stop it
+    std::string lines = through_iptables(way, peers, ports) + through_nft(way, peers, ports);
+    lines.pop_back();  // the last line's end
+    return lines;
+  }
   std::string text = "if ";
   if (way == Way::in) {
     text += "firewall-cmd -q --state 2>/dev/null; then\n" +
@@ -146,11 +163,16 @@ struct Opening {
   std::string interface = {};  // of the node that the packets pass; empty: not known
   Way way = Way::in;
   bool udp = false;  // else TCP
+  // The node's own address: what it alone may not reach there is let through by the loopback link,
+  // answers and all.
+  std::optional<Address> own = {};
 };
 
 namespace firewall_fix_detail {
-inline Ports ports_of(const Opening& opening) {
-  return {opening.ports, opening.udp ? "udp" : "tcp"};
+inline Ports ports_of(const Opening& opening, const Peers& peers) {
+  return {.range = opening.ports,
+          .protocol = opening.udp ? "udp" : "tcp",
+          .loopback = opening.own && peers == Peers{*opening.own}};
 }
 }  // namespace firewall_fix_detail
 
@@ -167,7 +189,7 @@ inline std::vector<Fix> open_port_fix(const Opening& opening) {
         {.node = opening.node,
          .kind = Fix::Kind::shell,
          .command = firewall_fix_detail::command(
-             opening.way, peers, firewall_fix_detail::ports_of(opening), opening.interface),
+             opening.way, peers, firewall_fix_detail::ports_of(opening, peers), opening.interface),
          .text = "as root; through firewalld or ufw where one is active, else one rule "
                  "at the top of each chain that may drop; make it permanent in the way "
                  "of that tool"});
@@ -295,7 +317,7 @@ inline Way way_of(const Block& block, Way way) {
 }
 
 inline std::string command_for(const Block& block, const Opening& opening) {
-  Ports ports = ports_of(opening);
+  Ports ports = ports_of(opening, block.peers);
   ports.of_answers = block.stop.answer;
   const Way way = way_of(block, opening.way);
   std::string text;

@@ -46,16 +46,16 @@ inline std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace open_way_detail
 
-// The deciding rules of all these, a row each, with whom they stop.
+// The rules that decide, or may, of all these: a row each, with whom they stop.
 inline void add_rules(const Readings& readings, std::vector<Evidence>& evidence) {
   std::vector<open_way_detail::RuleRow> rows;
   for (const Reading& reading : readings) {
-    const FilterResult* rules = deciding_rules(reading);
+    const auto* rules = named_rules(reading);
     if (rules == nullptr) continue;
     const bool in = reading.spot == Spot::target;
     const std::string& node = in ? reading.target->host : reading.from->host;
     const std::string whom = in ? reading.from->host : reading.dial->address.text();
-    for (const FilterStop& stop : rules->stops) {
+    for (const FilterStop& stop : *rules) {
       auto& all = open_way_detail::row_of(rows, node, stop).whom;
       if (std::ranges::find(all, whom) == all.end()) all.push_back(whom);
     }
@@ -78,6 +78,8 @@ inline std::vector<Fix> open(const NodeFacts& node, const Address& own, Opening 
       passage.data = true;
       stops = stops_of(passage, opening.ports);
     }
+    passage.data = false;
+    if (stops.empty()) stops = suspects_of(passage, opening.ports);
     for (const FilterStop& stop : stops) closed.push_back({peer, stop});
     return !stops.empty();
   };
@@ -112,6 +114,13 @@ inline Fix look_for_other_filters(const std::string& node) {
               "them (Cilium, Calico, a security agent)"};
 }
 
+inline Fix look_at_the_way(const std::string& node, const std::string& detour) {
+  return {.node = node,
+          .kind = Fix::Kind::manual,
+          .text = "see whether this leads anywhere: " + detour +
+                  "; `ip route get ADDRESS`, `ip rule show`"};
+}
+
 // A rule of address translation: no accept in a filter undoes it.
 inline Fix look_at_the_translation(const Reading& reading) {
   const std::string rule = reading.at_target ? reading.at_target->unsure : "";
@@ -131,6 +140,12 @@ inline std::vector<Fix> let_in(const Readings& readings, PortRange ports, bool w
   if (std::ranges::all_of(readings, in_spite_of_rules)) {
     return {look_for_other_filters(first.target->host)};
   }
+  const auto astray = [](const Reading& row) {
+    return !row.detour.empty() && deciding_rules(row) == nullptr;
+  };
+  if (std::ranges::all_of(readings, astray)) {
+    return {look_at_the_way(first.target->host, first.detour)};
+  }
   if (std::ranges::all_of(readings, may_be_redirected)) return {look_at_the_translation(first)};
   const auto passes = [](const Reading& row) { return says(row.at_target, FilterSays::passes); };
   if (std::ranges::all_of(readings, passes)) return {};  // it is not this node's filter
@@ -145,7 +160,8 @@ inline std::vector<Fix> let_in(const Readings& readings, PortRange ports, bool w
                                {.node = first.target->host,
                                 .peers = peers,
                                 .ports = ports,
-                                .interface = open_way_detail::interface_of(*first.target, own)});
+                                .interface = open_way_detail::interface_of(*first.target, own),
+                                .own = own});
 }
 
 // The dialling node drops what comes back to it, by a rule that was not read.
@@ -159,17 +175,22 @@ inline Fix let_answers_in(const std::string& node) {
 }
 
 inline std::vector<Fix> let_out(const Reading& reading, PortRange ports) {
-  if (reading.dial->error == kAnswerDropped && deciding_rules(reading) == nullptr) {
+  const bool unread = deciding_rules(reading) == nullptr;
+  if (reading.dial->error == kAnswerDropped && unread && !reading.itself()) {
     return {let_answers_in(reading.from->host)};
   }
   if (in_spite_of_rules(reading)) return {look_for_other_filters(reading.from->host)};
+  if (!reading.detour.empty() && unread) {
+    return {look_at_the_way(reading.from->host, reading.detour)};
+  }
   const auto& source = source_of(*reading.dial);
   return open_way_detail::open(*reading.from, source.value_or(Address{}),
                                {.node = reading.from->host,
                                 .peers = {reading.dial->address},
                                 .ports = ports,
                                 .interface = reading.dial->route.interface,
-                                .way = Way::out});
+                                .way = Way::out,
+                                .own = reading.itself() ? source : std::nullopt});
 }
 
 // `what`: "TCP to 10.0.0.1:29500".

@@ -60,6 +60,7 @@ class Walk {
     if (base.family == "bridge") return crosses(base);
     may_accept_ = may_stop_ = false;
     leaving_ = nullptr;
+    base_ = &base;
     End end = run(base, 0);
     if (end.kind == End::through && base.policy != FilterVerdict::accept) end = by_policy(base);
     if (lost_) return false;
@@ -78,6 +79,7 @@ class Walk {
     } else if (!known || undecided_) {
       result_.says = FilterSays::unknown;
       result_.unsure = std::move(unsure_);
+      result_.may_stop = std::move(suspects_);
     }
     return std::move(result_);
   }
@@ -151,6 +153,7 @@ class Walk {
         lose(chain, rule);
         return {};
       case FilterVerdict::other:
+        if (hands_over(rule)) suspect({.kind = End::stop, .chain = &chain, .rule = &rule});
         lose(chain, rule);
         return {};
       case FilterVerdict::none:
@@ -175,7 +178,19 @@ class Walk {
   void note(const End& end, const FilterChain& chain, const FilterRule& rule) {
     if (end.kind == End::through) return;
     (end.kind == End::accept ? may_accept_ : may_stop_) = true;
+    if (end.kind == End::stop) suspect(end);
     name(chain, rule);
+  }
+  // To a program, which may never give it back.
+  static bool hands_over(const FilterRule& rule) {
+    return rule.text.find("QUEUE") != std::string::npos ||
+           rule.text.find("queue ") != std::string::npos;
+  }
+  void suspect(const End& end) {
+    constexpr std::size_t kMost = 8;
+    if (suspects_.size() >= kMost) return;
+    const FilterStop stop = stop_of(end, *base_);
+    if (std::ranges::find(suspects_, stop) == suspects_.end()) suspects_.push_back(stop);
   }
   void lose(const FilterChain& chain, const FilterRule& rule) {
     lost_ = true;
@@ -215,6 +230,8 @@ class Walk {
   const Packet& packet_;
   FilterResult result_;
   std::string unsure_;
+  const FilterChain* base_ = nullptr;
+  std::vector<FilterStop> suspects_;
   const FilterRule* leaving_ = nullptr;
   int steps_ = 0;
   bool mark_known_ = true;

@@ -33,9 +33,11 @@ struct Reading {
   Certainty certainty;
   std::string excluded = {};  // for `unreachable`: what takes the blame off a filter
   std::string unsure = {};    // for `dropped`: what might, and could not be looked at
+  std::string detour = {};    // for `dropped`: a route that may lead it, or its answer, nowhere
   // It was open, and then nothing came through, or it was reset. Our own listener resets whom it
   // gets no word from, too.
   bool after_connect = false;
+  bool itself() const { return from == target; }  // by the loopback link
   // What the rules of the two say of it; none where they are not known.
   std::optional<FilterResult> at_sender = {};
   std::optional<FilterResult> at_target = {};
@@ -79,6 +81,16 @@ inline const Listener* listener_at(const NodeFacts& node,
   return found == all.end() ? nullptr : &*found;
 }
 
+// What listens at the port for IPv6 alone, as far as that shows: a wildcard of IPv6, and none of
+// IPv4; else null.
+inline const Listener* v6_listener(const NodeFacts& node,
+                                   const Address& address,
+                                   std::uint16_t port) {
+  const Listener* listener = listener_at(node, address, port);
+  if (listener == nullptr || reading_detail::unmapped(address).v6) return nullptr;
+  return reading_detail::unmapped(listener->address).v6 ? listener : nullptr;
+}
+
 // Something listens at the port, but for connections of its own node only; else null.
 inline const Listener* loopback_listener(const NodeFacts& node, std::uint16_t port) {
   if (!node.sockets.known()) return nullptr;
@@ -117,6 +129,13 @@ inline std::string text_of(const RoutingTrouble& trouble) {
          trouble.arrives_by + ", since it would answer by " + trouble.leaves_by;
 }
 
+// A node's connections to its own addresses go by this link.
+inline bool loopback_down(const NodeFacts& node) {
+  return node.links.known() && std::ranges::any_of(*node.links, [](const Link& link) {
+           return link.kind == LinkKind::loopback && !link.up;
+         });
+}
+
 // Why a dial got no answer, other than by a filter.
 struct OtherReason {
   std::string found = {};   // empty: none was found
@@ -146,6 +165,9 @@ inline OtherReason by_tables(const NodeFacts& node, const NodeFacts* target, con
 }  // namespace reading_detail
 
 inline OtherReason other_reason(const NodeFacts& from, const NodeFacts* target, const Dial& dial) {
+  if (target == &from && loopback_down(from)) {
+    return {.found = "the loopback link lo of " + from.host + " is down"};
+  }
   std::vector<OtherReason> reasons = {reading_detail::by_tables(from, target, dial)};
   if (target != nullptr) {
     if (target != &from) reasons.push_back(reading_detail::by_tables(*target, target, dial));
@@ -231,6 +253,19 @@ inline const FilterResult* deciding_rules(const Reading& reading) {
   return &*at;
 }
 
+// What may end it there, by conditions that nobody can follow; null: none is known.
+inline const FilterResult* suspected_rules(const Reading& reading) {
+  const auto& at = reading.spot == Spot::sender ? reading.at_sender : reading.at_target;
+  const bool on_a_node = reading.spot == Spot::sender || reading.spot == Spot::target;
+  return on_a_node && says(at, FilterSays::unknown) && !at->may_stop.empty() ? &*at : nullptr;
+}
+
+inline const std::vector<FilterStop>* named_rules(const Reading& reading) {
+  if (const FilterResult* rules = deciding_rules(reading)) return &rules->stops;
+  const FilterResult* rules = suspected_rules(reading);
+  return rules == nullptr ? nullptr : &rules->may_stop;
+}
+
 // The target may send the connection elsewhere: by a rule that is no filter's, and which nobody
 // follows from here.
 inline bool may_be_redirected(const Reading& reading) {
@@ -243,7 +278,7 @@ inline bool may_be_redirected(const Reading& reading) {
 
 // It ends on a node, though the nftables and iptables rules of both let it and its answers pass.
 inline bool in_spite_of_rules(const Reading& reading) {
-  return (reading.spot == Spot::sender || reading.spot == Spot::target) &&
+  return reading.detour.empty() && (reading.spot == Spot::sender || reading.spot == Spot::target) &&
          says(reading.at_sender, FilterSays::passes) && says(reading.at_target, FilterSays::passes);
 }
 
@@ -287,6 +322,19 @@ inline bool may_be_a_filters(const Reading& reading) {
   return !answered && reading.excluded.empty();
 }
 
+// A route or rule of the node where it ends that may be why.
+inline std::string way_to_nowhere(const Reading& reading) {
+  const auto& source = source_of(*reading.dial);
+  const bool leaving = reading.spot == Spot::sender;
+  const NodeFacts* node = leaving ? reading.from : reading.target;
+  if (node == nullptr || !source || reading.spot == Spot::between) return {};
+  const Address& to = leaving ? reading.dial->address : *source;
+  const auto detour = detour_of(*node, to, leaving ? *source : reading.dial->address);
+  if (detour) return text_of(*node, *detour);
+  if (!leaving || unfollowed_rules(*node, to.v6).empty()) return {};
+  return "a policy rule of " + node->host + " that looks at marks, ports or users (`ip rule show`)";
+}
+
 }  // namespace reading_detail
 
 // Asks the rules of both nodes about a dial that was read.
@@ -312,9 +360,20 @@ inline void ask_the_rules(Reading& reading) {
   const bool filtered = reading.kind == Kind::dropped || reading.kind == Kind::rejected;
   const bool both_pass =
       says(reading.at_sender, FilterSays::passes) && says(reading.at_target, FilterSays::passes);
+  // A plain reset of what listens by IPv6, with no rule that sends one: it does not serve IPv4.
+  const bool plain = dial.outcome == Outcome::refused && !icmp_sender(dial) && !dial.ours;
+  if (plain && both_pass && reading.target != nullptr &&
+      v6_listener(*reading.target, dial.address, dial.port) != nullptr) {
+    reading.kind = Kind::refused;
+    return;
+  }
   const bool unseen = reading.spot == Spot::unknown && !reading.after_connect;
   if (filtered && unseen && both_pass) reading.spot = Spot::between;
-  if (may_be_redirected(reading)) reading.certainty = Certainty::likely;
+  if (filtered && reading.itself()) reading.spot = Spot::target;  // nothing lies between
+  if (reading.kind == Kind::dropped) reading.detour = reading_detail::way_to_nowhere(reading);
+  if (may_be_redirected(reading) || !reading.detour.empty()) {
+    reading.certainty = Certainty::likely;
+  }
 }
 
 // For a dial whose outcome is not `ok`; with what the rules of both nodes say of it.
@@ -374,6 +433,10 @@ inline std::string rule_text(const Reading& reading) {
     const std::string rule = reading.at_target ? reading.at_target->unsure : "";
     return ", by " + rule + " perhaps, which sends them elsewhere";
   }
+  if (const FilterResult* suspects = suspected_rules(reading)) {
+    return ", perhaps by " + text_of(suspects->may_stop.front());
+  }
+  if (!reading.detour.empty()) return ", or " + reading.detour;
   if (!in_spite_of_rules(reading)) return "";
   return ", though its nftables and iptables rules let them pass (an eBPF program: tc, XDP, "
          "Cilium, Calico)";

@@ -85,8 +85,62 @@ inline std::optional<WayOut> way_out(const NodeFacts& node,
   return WayOut{};
 }
 
+// The node's own rules before its main table that nobody can follow from here: they look at a mark,
+// a protocol, a port, a user. Rule 1000 without a selector that we know is the kernel's, for VRFs.
+inline std::vector<const PolicyRule*> unfollowed_rules(const NodeFacts& node, bool v6) {
+  constexpr int kOfVrfs = 1000;
+  std::vector<const PolicyRule*> found;
+  if (!node.rules.known()) return found;
+  int main_at = 32766;
+  for (const PolicyRule& rule : *node.rules) {
+    const bool main = rule.action == RuleAction::lookup && rule.table == routing_detail::kMain;
+    if (rule.v6 == v6 && main && !rule.mark) main_at = std::min(main_at, rule.priority);
+  }
+  for (const PolicyRule& rule : *node.rules) {
+    const bool hidden = rule.mark || rule.action == RuleAction::other;
+    const bool of_vrfs = rule.priority == kOfVrfs && !rule.mark && !rule.from && !rule.to;
+    if (hidden && rule.v6 == v6 && rule.priority < main_at && !of_vrfs) found.push_back(&rule);
+  }
+  return found;
+}
+
 inline bool leads_out(const Route& route) {
   return route.kind == RouteKind::unicast || route.kind == RouteKind::local;
+}
+
+// A route by a router to an address in the network of a link of the node's own, before the route of
+// that link.
+struct Detour {
+  const Route* route;
+  std::string near;  // the link that is in that network
+};
+inline std::optional<Detour> detour_of(const NodeFacts& node,
+                                       const Address& to,
+                                       const Address& from) {
+  const auto way = way_out(node, to, from);
+  const bool by_router = way && way->route != nullptr && way->route->gateway;
+  if (!by_router || !node.links.known()) return std::nullopt;
+  for (const Link& link : *node.links) {
+    for (const LinkAddress& own : link.addresses) {
+      const bool beside = link.running && own.prefix > 0 && own.prefix < own.address.bits() &&
+                          own.prefix < way->route->prefix && own.address != to &&
+                          own.address.shares_prefix(to, own.prefix);
+      if (beside) return Detour{way->route, link.name};
+    }
+  }
+  return std::nullopt;
+}
+
+// "10.20.0.10/32 via 10.10.0.1 dev eth0", as ip-route(8) takes it.
+inline std::string route_text(const Route& route) {
+  std::string text = route.destination.text() + "/" + std::to_string(route.prefix);
+  if (route.gateway) text += " via " + route.gateway->text();
+  return text + " dev " + route.interface;
+}
+
+inline std::string text_of(const NodeFacts& node, const Detour& detour) {
+  return "route " + route_text(*detour.route) + " of " + node.host + ", whose " + detour.near +
+         " is in that network";
 }
 
 // RFC 3704, ip-sysctl.rst: the larger of "all" and the link's own value counts; 1 is strict. None:

@@ -19,7 +19,12 @@ bool counts(const Finding& finding, FailOn fail_on) {
 std::vector<Gap> gaps_of_nodes(const ClusterFacts& cluster) {
   std::vector<Gap> gaps;
   for (const NodeFacts& node : cluster.nodes) {
-    if (!node.reached) gaps.push_back({node.host, "node", {Why::failed, node.not_reached}});
+    if (!node.reached) {
+      gaps.push_back({node.host, "node", {Why::failed, node.not_reached}});
+    } else if (!node.same_as.empty()) {
+      const std::string why = "the name leads to " + node.same_as + ", so that no other was seen";
+      gaps.push_back({node.host, "node", {Why::not_collected, why}});
+    }
   }
   if (cluster.nodes.empty()) gaps.push_back({"", "nodes", {Why::not_collected, "there are none"}});
   return gaps;

@@ -42,13 +42,13 @@ class Crew final : public Fleet {
   Crew(const std::vector<std::string>& hosts,
        LaunchOptions options,
        const std::atomic<bool>* interrupted)
-      : options_(std::move(options)), told_from_outside_(interrupted) {
-    for (const std::string& host : hosts) {
+      : hosts_(hosts), options_(std::move(options)), told_from_outside_(interrupted) {
+    for (const std::string& host : hosts_) {
       PeerState state{.host = host, .not_reached = std::string(kNothingSaid)};
       states_.push_back(std::move(state));
       hellos_.emplace_back();
       index_.emplace(host, peers_.size());
-      peers_.push_back(std::make_unique<Peer>(peers_.size(), host, options_, events_));
+      peers_.push_back(std::make_unique<Peer>(peers_.size(), hosts_, options_, events_));
     }
   }
   ~Crew() override { Crew::close(); }
@@ -121,6 +121,7 @@ class Crew final : public Fleet {
     return events_.pop(told_from_outside_ == nullptr ? deadline : deadline.capped(kLook));
   }
 
+  const std::vector<std::string> hosts_;
   const LaunchOptions options_;
   const std::atomic<bool>* const told_from_outside_;
   Events events_;

@@ -61,6 +61,57 @@ bool somebody_else(std::string_view peer) {
   return ours == nullptr || user != ours;
 }
 
+std::string_view short_name(std::string_view host) {
+  return host.substr(0, std::min(host.find('.'), host.size()));
+}
+
+// Whoever writes an address, or localhost, means it.
+bool chosen_address(std::string_view host) {
+  return host == "localhost" || Address::parse(host).has_value();
+}
+
+struct Leads {
+  std::optional<Address> ours = {};  // the name leads here, to this address
+  bool away = false;                 // to other machines, and not here
+};
+
+struct Search {
+  std::vector<Address> own;
+  Deadline deadline;
+
+  [[nodiscard]] Leads follow(std::string_view host) const {
+    const auto addresses = resolved(host, deadline);
+    const auto found = std::ranges::find_if(addresses, [&](const Address& address) {
+      return address.loopback() || std::ranges::any_of(own, [&](const Address& ours) {
+               return same_place(ours, address);
+             });
+    });
+    if (found != addresses.end()) return {.ours = *found};
+    return {.away = !addresses.empty()};
+  }
+
+  [[nodiscard]] bool another_is_at_our_address(std::string_view host,
+                                               const std::vector<std::string>& peers) const {
+    return std::ranges::any_of(peers, [&](const std::string& peer) {
+      const auto other = host_of_peer(peer);
+      if (other == host || somebody_else(peer)) return false;
+      const Leads leads = follow(other);
+      return leads.ours && !leads.ours->loopback();
+    });
+  }
+
+  // The peer that has our hostname, unless its name leads away.
+  [[nodiscard]] std::optional<std::string> named_as_we_are(
+      const std::vector<std::string>& peers) const {
+    const std::string name = own_hostname();
+    const auto twin = std::ranges::find_if(peers, [&](const std::string& peer) {
+      return short_name(host_of_peer(peer)) == short_name(name) && !somebody_else(peer);
+    });
+    if (twin == peers.end() || follow(host_of_peer(*twin)).away) return std::nullopt;
+    return std::string(host_of_peer(*twin));
+  }
+};
+
 }  // namespace
 
 std::string own_hostname() {
@@ -82,16 +133,23 @@ std::vector<Address> own_addresses() {
   return addresses;
 }
 
-bool is_here(std::string_view peer, bool name_only, Deadline deadline) {
-  if (somebody_else(peer)) return false;
+Place place_of(std::string_view peer,
+               const std::vector<std::string>& peers,
+               bool name_only,
+               Deadline deadline) {
+  if (somebody_else(peer)) return {};
   const auto host = host_of_peer(peer);
-  if (host == own_hostname()) return true;
-  if (name_only) return false;
-  const auto own = own_addresses();
-  return std::ranges::any_of(resolved(host, deadline), [&](const Address& address) {
-    return address.loopback() ||
-           std::ranges::any_of(own, [&](const Address& ours) { return same_place(ours, address); });
-  });
+  const bool named = host == own_hostname();
+  if (name_only) return {.here = named};
+  const Search search{own_addresses(), deadline};
+  const Leads leads = search.follow(host);
+  if (named) return {.here = !leads.away || !search.another_is_at_our_address(host, peers)};
+  if (!leads.ours || chosen_address(host) || short_name(host) == short_name(own_hostname())) {
+    return {.here = leads.ours.has_value()};
+  }
+  const auto twin = search.named_as_we_are(peers);
+  if (!twin) return {.here = true};
+  return {.misled = leads.ours->text() + ", of " + *twin};
 }
 
 }  // namespace distdoctor::fleet

@@ -31,9 +31,12 @@ constexpr std::size_t kMostWords = 400;
 
 }  // namespace
 
-Peer::Peer(std::size_t index, std::string host, const LaunchOptions& options, Events& events)
-    : index_(index), options_(options), events_(events), asks_(index, events) {
-  state_.host = std::move(host);
+Peer::Peer(std::size_t index,
+           const std::vector<std::string>& hosts,
+           const LaunchOptions& options,
+           Events& events)
+    : index_(index), hosts_(hosts), options_(options), events_(events), asks_(index, events) {
+  state_.host = hosts.at(index);
 }
 
 void Peer::start(Deadline hello_by) {
@@ -71,7 +74,11 @@ Result<void> Peer::live(Deadline hello_by) {
 
 Result<void> Peer::launch(Deadline hello_by) {
   const bool name_only = !options_.launch_template.empty();
-  state_.local = is_here(state_.host, name_only, hello_by.capped(kResolve));
+  const Place place = place_of(state_.host, hosts_, name_only, hello_by.capped(kResolve));
+  if (!place.misled.empty()) {
+    return failure("look at it", "its name leads to this machine itself: " + place.misled);
+  }
+  state_.local = place.here;
   state_.channel = state_.local ? "local" : name_only ? "launch" : "ssh";
   std::vector<std::string> argv = {own_program(), "agent"};
   if (!state_.local) {

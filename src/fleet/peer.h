@@ -19,13 +19,17 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace distdoctor::fleet {
 
 class Peer {
  public:
-  // The options must outlive it.
-  Peer(std::size_t index, std::string host, const LaunchOptions& options, Events& events);
+  // `hosts`: of all peers. They and the options must outlive it.
+  Peer(std::size_t index,
+       const std::vector<std::string>& hosts,
+       const LaunchOptions& options,
+       Events& events);
 
   // Begins; Met or Lost follows soon after `hello_by` at the latest.
   void start(Deadline hello_by);
@@ -51,6 +55,7 @@ class Peer {
   std::string explain(const Error& error);
 
   std::size_t index_;
+  const std::vector<std::string>& hosts_;
   const LaunchOptions& options_;
   Events& events_;
   PeerState state_;

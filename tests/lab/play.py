@@ -123,7 +123,7 @@ def note_before(result, outcome):
 
 
 def look(lab, row, job):
-    return lab.check(check_args(row, job, lab.shared))
+    return lab.check(check_args(row, job, lab.shared), host=row.at)
 
 
 def judge(result, row, report):

@@ -14,6 +14,7 @@ class Fault:
     job: Job | None = Job()  # None: hurts no witness
     check: tuple | None = None  # arguments of `distdoctor check`; None: --peers and the job's settings
     hosts: int = 2
+    at: int = 0  # the host that `check` runs on
     live: bool = False  # the job is left hanging while `check` looks
     cure: tuple = ("heal all",)  # what a person does where the printed fix is manual; proves the fault, too
     cure_job: dict = dataclasses.field(default_factory=dict)  # the cure in the job's environment

@@ -111,16 +111,17 @@ const std::vector<CheckCase> cases = {
        drop(w, {port("29500")});
      },
      {[] {
-       Verdict made = at_node0(blocker, "connections from node1, node2, node3 to its MASTER_PORT");
+       Verdict made =
+           at_node0(blocker, "connections from node0, node1, node2, node3 to its MASTER_PORT");
        made.evidence = {
            "node0 nft chain inet filter input, handle 7: tcp dport 29500 counter packets 12 bytes "
-           "720 drop (12 packets when it was read), not a rule before it that accepts node1, "
-           "node2, node3; "
+           "720 drop (12 packets when it was read), not a rule before it that accepts node0, "
+           "node1, node2, node3; "
            "nft "
            "-a list chain inet filter input"};
        made.fixes = {
-           "node0: nft insert rule inet filter input position 7 ip saddr { 10.10.0.11, "
-           "10.10.0.12, 10.10.0.13, 10.10.0.10 } tcp dport 29500 accept"};
+           "node0: nft insert rule inet filter input position 7 ip saddr { 10.10.0.10, "
+           "10.10.0.11, 10.10.0.12, 10.10.0.13 } tcp dport 29500 accept"};
        return made;
      }()}},
     {"what goes out is stopped by a policy: only one library's ports, which the job may do without",
@@ -153,10 +154,24 @@ const std::vector<CheckCase> cases = {
        no_dials(w);
        drop(w, {sources({"192.0.2.0/24"}), port("29500")});
      }},
-    {"near miss: it stops the node's own rank only",
+    {"it stops rank 0 alone, from its own store",
      [](World& w) {
        no_dials(w);
        drop(w, {sources({mgmt(0)}), port("29500")});
+     },
+     {[] {
+       Verdict made = at_node0(blocker, "connections from node0 to its MASTER_PORT 29500");
+       made.evidence = {
+           "node0 nft chain inet filter input, handle 7: tcp dport 29500 counter packets 12 bytes "
+           "720 drop (12 packets when it was read), not a rule before it that accepts node0; nft "
+           "-a list chain inet filter input"};
+       made.fixes = {"node0: nft insert rule inet filter input position 7 iifname lo accept"};
+       return made;
+     }()}},
+    {"near miss: it stops a worker's own address, which nobody dials there",
+     [](World& w) {
+       no_dials(w);
+       w.node(1).firewall = with_rule({sources({mgmt(1)}), port("29500")}, FilterVerdict::drop);
      }},
     {"not root on node1, and nothing was sent: a gap",
      [](World& w) {

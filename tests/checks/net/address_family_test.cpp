@@ -52,8 +52,23 @@ std::vector<std::string> nccl_rows() {
           row("NCCL on node2 announces 10.20.0.12")};
 }
 
+// MASTER_ADDR is node0's link-local address.
+void link_local_master(World& w) {
+  w.cluster.predicted.master->host = "fe80::10%eth0";
+  w.cluster.predicted.master->addresses = {addr("fe80::10%eth0")};
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
+    {"near miss: a link-local MASTER_ADDR, and all have such addresses",
+     [](World& w) {
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) {
+         w.change_link(i, "eth0", [](Link& link) {
+           link.addresses.push_back({.address = addr("fe80::1"), .prefix = 64, .label = "eth0"});
+         });
+       }
+       link_local_master(w);
+     }},
     {"healthy with both families", dual_stack},
     {"IPv4 here, IPv6 alone there: all have IPv6",
      [](World& w) {

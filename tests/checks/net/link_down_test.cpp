@@ -54,8 +54,28 @@ Verdict unplugged(Severity severity, const std::string& why) {
           .fixes = {"node2: (manual)"}};
 }
 
+void loopback(World& w, bool up) {
+  World::change(w.node(2).links, [&](std::vector<Link>& links) {
+    links.push_back({.name = "lo", .index = 1, .kind = LinkKind::loopback, .up = up});
+    links.back().operstate = "down";
+  });
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
+    {"near miss: a loopback link that is up, whatever else is said of it",
+     [](World& w) { loopback(w, true); }},
+    {"the loopback link of a worker",
+     [](World& w) { loopback(w, false); },
+     {down(notice, "ranks of one node do not reach each other without it", "lo")}},
+    {"that of rank 0's node, which does not reach its own store",
+     [](World& w) {
+       loopback(w, false);
+       Dial dial = good_dial(Purpose::master, mgmt(2), 29500, mgmt(2));
+       dial.outcome = Outcome::timed_out;
+       w.cluster.pairs.push_back({.from = "node2", .to = "node2", .dials = {dial}});
+     },
+     {down(blocker, "rank 0 does not reach its own MASTER_PORT without it", "lo")}},
     {"NCCL is told to take it, and finds nothing",
      [](World& w) {
        take_down(w, 2, "eth1");

@@ -16,8 +16,72 @@ std::string line(const std::string& seen,
          "; ip route get " + to;
 }
 
+// node1 sends what is for node0's eth1 to a router, which does not answer.
+void detour(World& w) {
+  add_route(w, 1,
+            {.destination = addr("10.20.0.10"),
+             .prefix = 32,
+             .interface = "eth0",
+             .gateway = addr("10.10.0.1")});
+}
+void router_is_dead(World& w) {
+  each_dial(w, 1, 0, [&](Dial& dial) {
+    if (dial.address != addr(fast(0))) return;
+    fail(dial, Outcome::host_unreachable, false, true);
+    dial.error = "connect: EHOSTUNREACH";
+    dial.route = {.interface = "eth0", .gateway = addr("10.10.0.1"), .source = addr(mgmt(1))};
+  });
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
+    {"a route by a dead router, though a link is in that network",
+     [](World& w) {
+       detour(w);
+       router_is_dead(w);
+       unanswered(w, 0, 1);
+     },
+     {[] {
+       Verdict made = routing(
+           "net-no-route",
+           "node1 sends what is for 10.20.0.10 (node0) to the router 10.10.0.1, which does not "
+           "answer: route 10.20.0.10/32 via 10.10.0.1 dev eth0, though eth1 is in that network",
+           "node1",
+           {"node1 route to 10.20.0.10: 10.20.0.10/32 via 10.10.0.1 dev eth0, not the route of "
+            "eth1; ip route get 10.20.0.10; ip neigh show 10.10.0.1"},
+           {"node1: ip route del 10.20.0.10/32 via 10.10.0.1 dev eth0"});
+       made.certainty = likely;
+       return made;
+     }()}},
+    {"near miss: that router hands on", detour},
+    {"near miss: no answer, but the router is alive",
+     [](World& w) {
+       detour(w);
+       unanswered(w, 0, 1);
+     }},
+    {"near miss: a rule by port forbids it, and the route is there: net/policy_rule",
+     [](World& w) {
+       add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
+       at_once(w, 1, 0, Outcome::local_error, "EINVAL", "");
+     }},
+    {"near miss: a broadcast address: rendezvous/master_addr",
+     [](World& w) {
+       add_route(w, 1,
+                 {.destination = addr("10.20.0.10"), .prefix = 32, .kind = RouteKind::broadcast});
+       at_once(w, 1, 0, Outcome::local_error, "EACCES", "");
+     }},
+    {"no rule leads to the main table",
+     [](World& w) {
+       World::change(w.node(1).rules, [](std::vector<PolicyRule>& rules) {
+         rules = {{.priority = 0, .table = 255}, {.priority = 32767, .table = 253}};
+       });
+       at_once(w, 1, 0, Outcome::net_unreachable, "ENETUNREACH", "Network is unreachable");
+     },
+     {routing("net-no-route",
+              "node1 has no route to 10.20.0.10 (node0)",
+              "node1",
+              {line("Network is unreachable")},
+              {"node1: ip rule add pref 32766 lookup main"})}},
     {"the route of the link is gone",
      [](World& w) {
        drop_route(w, 1, "10.20.0.0");

@@ -23,8 +23,51 @@ void fails(World& w) {
   at_once(w, 1, 0, Outcome::local_error, "EINVAL", "Invalid argument");
 }
 
+const std::string kHidden =
+    "node1 rule for 10.20.0.10: Invalid argument, though the main table has 10.20.0.0/24 dev eth1; "
+    "rules: ";
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
+    {"a rule by port, which nobody can follow, while the route is there",
+     [](World& w) {
+       add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
+       fails(w);
+     },
+     {[] {
+       Verdict made =
+           routing("net-policy-rule",
+                   "keeps traffic from 10.20.0.10 (node0): 100: by protocol, port, user", "node1",
+                   {kHidden + "100: by protocol, port, user or the like, not rules that lead to "
+                              "node0; ip rule show; ip route get 10.20.0.10 ipproto tcp dport "
+                              "32768"},
+                   {"node1: ip rule del pref 100"});
+       made.certainty = likely;
+       return made;
+     }()}},
+    {"two such rules: a person has to choose",
+     [](World& w) {
+       add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
+       World::change(w.node(1).rules, [](std::vector<PolicyRule>& rules) {
+         rules.push_back({.priority = 90, .table = 7, .mark = 1});
+       });
+       fails(w);
+     },
+     {[] {
+       Verdict made = routing(
+           "net-policy-rule", "100: by protocol, port, user or the like; 90: fwmark 0x1", "node1",
+           {kHidden + "100: by protocol, port, user or the like; 90: fwmark 0x1, not "
+                      "rules that lead to node0; ip rule show; ip route get 10.20.0.10 "
+                      "ipproto tcp dport 32768"},
+           {"node1: (manual)"});
+       made.certainty = likely;
+       return made;
+     }()}},
+    {"near miss: the kernel's own rule for VRFs",
+     [](World& w) {
+       add_rule(w, 1, {.priority = 1000, .action = RuleAction::other});
+       fails(w);
+     }},
     {"a rule into a table with a black hole",
      [](World& w) {
        add_rule(w, 1, to_table_100());

@@ -76,9 +76,39 @@ Verdict each_itself(const std::string& value) {
                          {"*: (manual)"}));
 }
 
+Verdict many(const std::string& address, const std::string& kind) {
+  Lines rows;
+  for (const int node : {0, 1, 2, 3}) {
+    rows.push_back("node" + std::to_string(node) + " MASTER_ADDR." + address + ": " + address +
+                   ", " + kind + ", not an address of rank 0's node; ip route get " + address);
+  }
+  Verdict made = fault("rendezvous-addr-broadcast", "is", {}, rows);
+  made.says = "MASTER_ADDR " + address + " is " + kind + ": no machine has it";
+  made.symptom = Symptom::crash;
+  return made;
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"nothing was said", [](World& w) { w.cluster.predicted.master = {}; }, {}, {" MASTER_ADDR"}},
+
+    {"the broadcast address of a link",
+     [](World& w) {
+       set_master(w, "10.10.0.255");
+       for (const std::size_t i : {0U, 1U, 2U, 3U}) {
+         World::change(w.node(i).routes, [](std::vector<Route>& routes) {
+           routes.push_back({.destination = addr("10.10.0.255"),
+                             .prefix = 32,
+                             .kind = RouteKind::broadcast,
+                             .interface = "eth0",
+                             .table = 255});
+         });
+       }
+     },
+     {many("10.10.0.255", "a broadcast address")}},
+    {"a multicast address",
+     [](World& w) { set_master(w, "239.1.2.3"); },
+     {many("239.1.2.3", "a multicast address")}},
 
     {"one node cannot resolve the name",
      [](World& w) { resolve_to(w, 2, "node0", {}); },

@@ -112,6 +112,23 @@ void rules_of_node0(World& w, FilterVerdict verdict) {
 void rules_let_pass(World& w) {
   for (std::size_t i = 0; i < 4; ++i) w.node(i).firewall = Firewall{};
 }
+// All are let in, but for what node0 sends to itself.
+void no_loopback(World& w) {
+  w.node(0).firewall = Firewall{
+      .chains = {
+          {.family = "inet",
+           .table = "filter",
+           .name = "input",
+           .hook = "input",
+           .policy = FilterVerdict::drop,
+           .rules = {
+               {.conditions = {{.field = FilterField::state, .values = {"established"}}},
+                .verdict = FilterVerdict::accept,
+                .number = 3},
+               {.conditions = {{.field = FilterField::in_interface, .values = {"eth0", "eth1"}}},
+                .verdict = FilterVerdict::accept,
+                .number = 4}}}}};
+}
 std::string rule_row(const char* verb, const char* whom) {
   return std::string(
              "node0 nft chain inet filter input, handle 7: tcp dport 29500 counter packets "
@@ -554,8 +571,90 @@ const std::vector<CheckCase> cases = {
        auto& dials = w.pair(1, 0).dials;
        dials.insert(dials.begin(), second);
      }},
-    {"near miss: the master cannot reach itself, which nobody needs",
-     [](World& w) { dial_master(w, 0, "node0", "10.10.0.10", Outcome::timed_out); }},
+    {"rank 0's node does not let its own connections in",
+     [](World& w) {
+       rules_let_pass(w);
+       no_loopback(w);
+       arrived(dial_master(w, 0, "node0", "10.10.0.10", Outcome::timed_out));
+     },
+     {[] {
+       Verdict made = verdict({"rendezvous-port-dropped",
+                               "connections from node0 to its own MASTER_PORT 29500 are dropped by "
+                               "node0 itself (the policy of chain inet filter input of nft)",
+                               {"node0"},
+                               "timed out while our own listener was there; the first packet "
+                               "arrived there"},
+                              {0}, {"node0: nft add rule inet filter input iifname lo accept"});
+       made.evidence.push_back(
+           "node0 nft chain inet filter input, policy: policy drop, not a rule before it that "
+           "accepts node0; nft -a list chain inet filter input");
+       return made;
+     }()}},
+    {"neither itself nor its peers, by one rule: one rule lets all in",
+     [](World& w) {
+       rules_let_pass(w);
+       rules_of_node0(w, FilterVerdict::drop);
+       fail(w, {1, 2, 3}, Outcome::timed_out, arrived);
+       arrived(dial_master(w, 0, "node0", "10.10.0.10", Outcome::timed_out));
+     },
+     {[] {
+       Verdict made = verdict({"rendezvous-port-dropped",
+                               "connections from node1, node2, node3, node0 to MASTER_PORT 29500 "
+                               "are dropped by node0 itself (rule",
+                               {"node0"},
+                               "timed out while our own listener was there; the first packet "
+                               "arrived there"},
+                              {1, 2, 3, 0}, {kInsert});
+       made.evidence.push_back(rule_row("drop", "node1, node2, node3, node0"));
+       return made;
+     }()}},
+    {"its loopback link is down",
+     [](World& w) {
+       World::change(w.node(0).links, [](std::vector<Link>& links) {
+         links.push_back({.name = "lo", .index = 1, .kind = LinkKind::loopback});
+       });
+       dial_master(w, 0, "node0", "10.10.0.10", Outcome::timed_out);
+     },
+     {verdict({"rendezvous-port-unreachable",
+               "node0 cannot reach MASTER_ADDR 10.10.0.10: the loopback link lo of node0 is down",
+               {"node0"},
+               "timed out while our own listener was there"},
+              {},
+              {"node0: (manual)"})}},
+    {"near miss: nobody listens yet, as it sees itself",
+     [](World& w) { dial_master(w, 0, "node0", "10.10.0.10", Outcome::refused).ours = false; }},
+    {"a rule that nobody can follow may be the one: it is named, and accepted before",
+     [](World& w) {
+       rules_let_pass(w);
+       rules_of_node0(w, FilterVerdict::drop);
+       World::change(w.node(0).firewall, [](Firewall& filter) {
+         filter.chains[0].rules[0].conditions.push_back({.field = FilterField::other});
+       });
+       fail(w, {1, 2, 3}, Outcome::timed_out, arrived);
+     },
+     {[] {
+       Verdict made = verdict({"rendezvous-port-dropped",
+                               "dropped by node0 itself, perhaps by rule \"tcp dport 29500 counter "
+                               "packets 4 bytes 240 drop\" in chain inet filter input of nft",
+                               {"node0"},
+                               "timed out while our own listener was there; the first packet "
+                               "arrived there"},
+                              {1, 2, 3}, {kInsert});
+       made.evidence.push_back(rule_row("drop", "node1, node2, node3"));
+       return made;
+     }()}},
+    {"what listens there takes IPv6 alone: no filter's reset",
+     [](World& w) {
+       rules_let_pass(w);
+       fail(w, {1, 2, 3}, Outcome::refused);
+       World::change(w.node(0).sockets, [](SocketFacts& s) {
+         s.listeners.push_back({.address = addr("::"), .port = 29500, .backlog = 128});
+       });
+     },
+     {not_up(blocker,
+             "what listens there takes IPv6 only, and MASTER_ADDR leads to 10.10.0.10",
+             {1, 2, 3},
+             {"node0: (manual)"})}},
     {"an outcome that is missing is a gap",
      [](World& w) {
        std::erase_if(w.pair(1, 0).dials,

@@ -124,6 +124,30 @@ N
 }
 # PORT: dropped by an iptables rule
 fault_iptables_drop() { in_net "$1" iptables -A INPUT -p tcp --dport "$2" -j DROP; }
+# nothing that the host sends to its own addresses comes in
+fault_no_loopback() { in_net "$1" iptables -A INPUT -i lo -j DROP; }
+# a firewall written by hand: the peers, ssh and answers may come in, the loopback link was forgotten
+fault_forgot_loopback() {
+  in_net "$1" iptables-restore <<N
+*filter
+:INPUT DROP [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+-A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
+-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT
+-A INPUT -i eth0 -s $NET0.0/24 -j ACCEPT
+-A INPUT -i eth1 -s $NET1.0/24 -j ACCEPT
+COMMIT
+N
+}
+# PORT: dropped before routing, by a match that counts connections
+fault_mangle_drop() {
+  in_net "$1" iptables -t mangle -A PREROUTING -p tcp --syn --dport "$2" -m connlimit --connlimit-above 0 -j DROP
+}
+# PORT: dropped by an iptables rule of a match that looks into the packet
+fault_iptables_u32_drop() {
+  in_net "$1" iptables -t raw -A PREROUTING -p tcp --dport "$2" -m u32 --u32 "6&0xFF=6" -j DROP
+}
 # PORT: dropped by a rule of iptables-legacy, which nft does not show
 fault_iptables_legacy_drop() {
   in_net "$1" iptables-legacy -A INPUT -i lo -j ACCEPT
@@ -221,6 +245,10 @@ fault_policy_rule() {
   in_net "$1" ip rule add to "$2" pref 100 lookup 100
   in_net "$1" ip route add blackhole default table 100
 }
+# PORT: a policy rule forbids connections to PORT; the routes are right
+fault_policy_rule_port() { in_net "$1" ip rule add ipproto tcp dport "$2" blackhole; }
+# PREFIX: a route by a router that is not there, before that of the link
+fault_dead_router() { in_net "$1" ip route add "$2" via "$NET0.1"; }
 # ADDRESS [LINK]: takes ADDRESS, another host's, as its own too
 fault_dup_ip() {
   in_net "$1" ip addr add "$2/24" dev "${3:-eth1}"

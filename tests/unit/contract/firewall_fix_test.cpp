@@ -91,6 +91,20 @@ TEST_CASE("open_port_fix prints one command for each family, for the ports and p
         std::string::npos);
 }
 
+TEST_CASE("what a node sends to itself is let through by its loopback link, in whatever chain") {
+  Opening opening = opening_for({"10.0.0.1"});
+  opening.own = addr("10.0.0.1");
+  const std::string script = open_port_fix(opening).front().command;
+  for (const char* part : {"iptables -I INPUT -i lo -j ACCEPT", "iifname lo accept",
+                           "iptables -t $1 -I $2 -i lo -j ACCEPT"}) {
+    CAPTURE(part);
+    CHECK(script.find(part) != std::string::npos);
+  }
+  CHECK(script.find("10.0.0.1") == std::string::npos);
+  opening.peers.push_back(addr("10.0.0.2"));  // then its own address is one of several
+  CHECK(open_port_fix(opening).front().command.find("iifname lo") == std::string::npos);
+}
+
 TEST_CASE("the protocol is that of the traffic, in whatever tool") {
   Opening opening = opening_for({"10.0.0.1", "10.0.0.2"});
   opening.udp = true;
@@ -134,6 +148,12 @@ const Row rows[] = {
      "1-65535 reject\n}\n}\n"
      "table ip6 a {\nchain i { type filter hook input priority 0;\ntcp dport 1-65535 "
      "drop\n}\n}\nEND"},
+    {"nft before routing",
+     "nft -f - <<END\ntable inet early {\nchain p { type filter hook prerouting priority -300;\n"
+     "tcp dport 1-65535 drop\n}\n}\nEND"},
+    {"iptables before routing",
+     "for t in iptables ip6tables; do $t -t raw -A PREROUTING -p tcp --dport 1024:65535 -j DROP; "
+     "$t -t mangle -A PREROUTING -p tcp --dport 1024:65535 -j DROP; done"},
     {"iptables",
      "for t in iptables ip6tables; do $t -A INPUT -p tcp --dport 1024:65535 -j DROP; done"},
     {"iptables policy",

@@ -54,6 +54,25 @@ std::string told(const Firewall& firewall, const Packet& asked) {
   return told(judge_packet(firewall, asked));
 }
 
+TEST_CASE("what may stop a packet, by conditions that nobody can follow, is told") {
+  const Firewall mangle = iptables(
+      "*mangle\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 29500 -m connlimit "
+      "--connlimit-above 0 --connlimit-mask 32 --connlimit-saddr -j DROP\nCOMMIT\n");
+  const FilterResult result = judge_packet(mangle, packet());
+  CHECK(result.says == FilterSays::unknown);
+  REQUIRE(result.may_stop.size() == 1);
+  CHECK(result.may_stop[0].table == "mangle");
+  CHECK(result.may_stop[0].number == 1);
+
+  const Firewall queue = input("tcp dport 29500 queue to 0 # handle 7\n");
+  const FilterResult queued = judge_packet(queue, packet());
+  CHECK(queued.says == FilterSays::unknown);
+  REQUIRE(queued.may_stop.size() == 1);
+  CHECK(queued.may_stop[0].before == 7);
+
+  CHECK(judge_packet(input("tcp dport 1 queue to 0 # handle 7\n"), packet()).may_stop.empty());
+}
+
 struct Row {
   const char* name;
   const char* lines;

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -48,6 +50,21 @@ std::unique_ptr<Fleet> open_fleet(const std::vector<std::string>& hosts,
 
 Ask collect(const std::string& host, const std::vector<std::string>& collectors) {
   return {host, CollectRequest{.collectors = collectors}};
+}
+
+// Another one than localhost and our hostname.
+std::string name_at_loopback() {
+  std::ifstream hosts("/etc/hosts");
+  for (std::string line; std::getline(hosts, line);) {
+    std::istringstream words(line);
+    std::string address;
+    words >> address;
+    if (!address.starts_with("127.")) continue;
+    for (std::string name; words >> name;) {
+      if (name != "localhost" && name != own_hostname()) return name;
+    }
+  }
+  return "";
 }
 
 bool no_child_left() {
@@ -223,15 +240,35 @@ TEST_CASE("Fleet: Ctrl-C ends a running ask with what has come, and all later on
   CHECK(fleet->ask(asks, long_time).at(0).why().text == "interrupted");
 }
 
-TEST_CASE("is_here: by name, by address, and a template asks for the name alone") {
-  const Deadline deadline = Deadline::after(seconds(20));
-  CHECK(is_here(own_hostname(), true, deadline));
-  CHECK(is_here("127.0.0.1", false, deadline));
-  CHECK_FALSE(is_here("127.0.0.1", true, deadline));
-  CHECK_FALSE(is_here("192.0.2.1", false, deadline));  // RFC 5737: nobody's
+TEST_CASE("place_of: by name, by address, and a template asks for the name alone") {
+  const auto here = [](std::string_view peer, bool name_only) {
+    return place_of(peer, {std::string(peer)}, name_only, Deadline::after(seconds(20))).here;
+  };
+  CHECK(here(own_hostname(), true));
+  CHECK(here(own_hostname(), false));
+  CHECK(here("127.0.0.1", false));
+  CHECK_FALSE(here("127.0.0.1", true));
+  CHECK_FALSE(here("192.0.2.1", false));  // RFC 5737: nobody's
   const auto own = own_addresses();
   REQUIRE_FALSE(own.empty());
-  CHECK(is_here(own.back().text(), false, deadline));
-  CHECK_FALSE(is_here("nobody-of-that-name@" + own_hostname(), true, deadline));
-  CHECK(is_here("root@" + own_hostname(), true, deadline) == (::geteuid() == 0));
+  CHECK(here(own.back().text(), false));
+  CHECK_FALSE(here("nobody-of-that-name@" + own_hostname(), true));
+  CHECK(here("root@" + own_hostname(), true) == (::geteuid() == 0));
+}
+
+TEST_CASE("place_of: an address is meant, whoever else is here") {
+  const std::vector<std::string> peers = {"127.0.0.1", own_hostname()};
+  const Place place = place_of("127.0.0.1", peers, false, Deadline::after(seconds(20)));
+  CHECK(place.here);
+  CHECK(place.misled.empty());
+}
+
+TEST_CASE("place_of: a name leads here though another peer is this machine") {
+  const std::string alias = name_at_loopback();
+  if (alias.empty()) return;  // this machine's hosts file has none
+  const Deadline deadline = Deadline::after(seconds(20));
+  CHECK(place_of(alias, {alias, "node7"}, false, deadline).here);
+  const Place place = place_of(alias, {alias, own_hostname()}, false, deadline);
+  CHECK_FALSE(place.here);
+  CHECK_MESSAGE(place.misled.ends_with(", of " + own_hostname()), place.misled);
 }
