@@ -68,9 +68,9 @@ void report(const Case& c, const std::vector<Stuck>& rows, Judge& judge) {
 // --- rules that nobody can follow from here ---
 
 std::string hidden_rule_text(const PolicyRule& rule) {
-  const std::string what =
-      rule.mark ? fmt::format("fwmark {:#x}", *rule.mark) : "by protocol, port, user or the like";
-  return fmt::format("{}:{} {}", rule.priority, selector(rule), what);
+  const std::string mark = rule.mark ? fmt::format(" fwmark {:#x}", *rule.mark) : "";
+  return fmt::format("{}:{}{} by protocol, port, user or the like", rule.priority, selector(rule),
+                     mark);
 }
 
 std::string hidden_list(const std::vector<const PolicyRule*>& rules) {
@@ -108,7 +108,7 @@ Fix mend_hidden(const Stuck& stuck, const std::vector<const PolicyRule*>& rules)
 
 void report_hidden(const Case& c, const std::vector<Stuck>& rows, Judge& judge) {
   const Stuck& first = rows.front();
-  const auto rules = unfollowed_rules(*first.node, first.to.v6);
+  const auto rules = rules_of_connections(first);
   const std::string listed = hidden_list(rules);
   Finding finding = about_routing(c, rows, "net-policy-rule");
   finding.certainty = Certainty::likely;

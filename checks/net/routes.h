@@ -126,10 +126,17 @@ inline const Route* main_route(const Stuck& stuck) {
   return route != nullptr && leads_out(*route) ? route : nullptr;
 }
 
+// Those that may forbid a connection at once. A mark comes later, from a packet filter.
+inline std::vector<const PolicyRule*> rules_of_connections(const Stuck& stuck) {
+  auto rules = unfollowed_rules(*stuck.node, stuck.to.v6);
+  std::erase_if(rules, [](const PolicyRule* rule) { return rule->action != RuleAction::other; });
+  return rules;
+}
+
 // The way is there, and yet forbidden: by a rule whose selectors nobody can follow from here.
 inline bool by_unfollowed_rule(const Stuck& stuck) {
   return !stuck.way && !stuck.answers && main_route(stuck) != nullptr &&
-         !unfollowed_rules(*stuck.node, stuck.to.v6).empty();
+         !rules_of_connections(stuck).empty();
 }
 
 // A broadcast or multicast address: no route is wrong, rendezvous/master_addr tells.

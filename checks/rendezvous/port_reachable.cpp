@@ -151,12 +151,36 @@ std::string what_is_filtered(const Readings& readings, std::string_view verb) {
                      where_it_ends(readings, verb));
 }
 
+// The peer that the master's name means, where nobody could look at it: null otherwise.
+const NodeFacts* unseen_master(const Case& c, const Reading& reading) {
+  const NodeFacts* named = find_node(c.cluster, master_of(c)->host);
+  if (named == nullptr) named = find_node(c.cluster, reading.dial->address.text());
+  return reading.target == nullptr && named != nullptr && !named->reached ? named : nullptr;
+}
+
+// Its login was not to be had either: more than one port is closed, maybe all.
+void tell_of_login(const NodeFacts& master, const Readings& readings, Finding& finding) {
+  finding.summary +=
+      fmt::format("; {} was not reached for a login either ({})", master.host, master.not_reached);
+  finding.fix = {
+      {.node = master.host,
+       .kind = Fix::Kind::manual,
+       .text = fmt::format(
+           "see on {} itself what it drops of {} (`nft list ruleset`, `iptables -S`), or "
+           "what lies between: {}; the job needs more than port {}",
+           master.host, senders(readings), what_lies_between(nullptr),
+           readings.front().dial->port)}};
+}
+
 void report_filtered(const Case& c, const Readings& readings, Judge& judge) {
   const bool dropped = readings.front().kind == Kind::dropped;
   const std::string_view verb = dropped ? "dropped" : "rejected";
   Finding finding =
       about(c, readings, fmt::format("rendezvous-port-{}", verb), what_is_filtered(readings, verb));
   finding.fix = open_the_way(readings);
+  if (const NodeFacts* master = unseen_master(c, readings.front())) {
+    tell_of_login(*master, readings, finding);
+  }
   judge.report(std::move(finding));
 }
 
@@ -334,7 +358,10 @@ void run(const Case& c, Judge& judge) {
     groups[{reading.kind, decisive.dial->address.text(), hindrance(reading), own_output}].push_back(
         reading);
   }
-  for (const auto& [key, readings] : groups) report(c, std::get<Kind>(key), readings, judge);
+  for (auto& [key, readings] : groups) {
+    std::ranges::stable_sort(readings, {}, &Reading::itself);  // the peers speak for all
+    report(c, std::get<Kind>(key), readings, judge);
+  }
 }
 
 // --- the catalogue ---

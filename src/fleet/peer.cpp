@@ -76,7 +76,7 @@ Result<void> Peer::launch(Deadline hello_by) {
   const bool name_only = !options_.launch_template.empty();
   const Place place = place_of(state_.host, hosts_, name_only, hello_by.capped(kResolve));
   if (!place.misled.empty()) {
-    return failure("look at it", "its name leads to this machine itself: " + place.misled);
+    return failure("follow its name", "it leads to this machine itself: " + place.misled);
   }
   state_.local = place.here;
   state_.channel = state_.local ? "local" : name_only ? "launch" : "ssh";

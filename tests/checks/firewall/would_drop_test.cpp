@@ -83,7 +83,12 @@ const std::vector<CheckCase> cases = {
        drop(w, {port("29500"), {.field = FilterField::other}});
      }},
     {"what was dialled is measured, whatever came of it",
-     [](World& w) { drop(w, {port("29500")}); }},
+     [](World& w) {
+       w.cluster.pairs.push_back({.from = "node0",
+                                  .to = "node0",
+                                  .dials = {good_dial(Purpose::master, mgmt(0), 29500, mgmt(0))}});
+       drop(w, {port("29500")});
+     }},
     {"MASTER_PORT was not ours to try",
      [](World& w) {
        no_master_dials(w);

@@ -51,7 +51,12 @@ const std::vector<CheckCase> cases = {
        silence(w);
        w.change_link(1, "eth1", [](Link& link) { link.addresses[0].prefix = 32; });
      }},
-    {"near miss: silence, and each has its own", silence},
+    {"near miss: silence, and each has its own",
+     [](World& w) {
+       one_mac(w);
+       silence(w);
+       w.change_link(1, "eth1", [](Link& link) { link.mac = "02:00:00:00:00:08"; });
+     }},
     {"links unseen",
      [](World& w) { w.node(2).links = Unknown{.kind = Why::denied}; },
      {},

@@ -49,17 +49,19 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
        World::change(w.node(1).rules, [](std::vector<PolicyRule>& rules) {
-         rules.push_back({.priority = 90, .table = 7, .mark = 1});
+         rules.push_back({.priority = 90, .action = RuleAction::other, .mark = 1});
        });
        fails(w);
      },
      {[] {
-       Verdict made = routing(
-           "net-policy-rule", "100: by protocol, port, user or the like; 90: fwmark 0x1", "node1",
-           {kHidden + "100: by protocol, port, user or the like; 90: fwmark 0x1, not "
-                      "rules that lead to node0; ip rule show; ip route get 10.20.0.10 "
-                      "ipproto tcp dport 32768"},
-           {"node1: (manual)"});
+       Verdict made =
+           routing("net-policy-rule",
+                   "100: by protocol, port, user or the like; 90: fwmark 0x1 by protocol", "node1",
+                   {kHidden + "100: by protocol, port, user or the like; 90: fwmark 0x1 by "
+                              "protocol, port, user or the like, not "
+                              "rules that lead to node0; ip rule show; ip route get 10.20.0.10 "
+                              "ipproto tcp dport 32768"},
+                   {"node1: (manual)"});
        made.certainty = likely;
        return made;
      }()}},

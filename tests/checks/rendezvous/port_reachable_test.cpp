@@ -157,6 +157,23 @@ const std::vector<CheckCase> cases = {
     {"healthy: a worker's node alone", [](World& w) { look_at_only(w, 1); }},
     {"healthy: the master's node alone", [](World& w) { look_at_only(w, 0); }},
 
+    {"the master's node was not reached for a login either",
+     [](World& w) {
+       fail(w, {1}, Outcome::timed_out);
+       for (PairFacts& pair : w.cluster.pairs) {
+         if (pair.from == "node1" && pair.to == "node0") pair.to.clear();
+       }
+       std::erase_if(w.cluster.pairs, [](const PairFacts& pair) { return pair.from != "node1"; });
+       w.node(0) = {.host = "node0", .not_reached = "port 22: Connection timed out"};
+       w.cluster.nodes.resize(2);
+     },
+     {verdict({"rendezvous-port-dropped",
+               "; node0 was not reached for a login either (port 22: Connection timed out)",
+               {"node1"},
+               "timed out while our own listener was there",
+               likely},
+              {1},
+              {"node0: (manual)"})}},
     {"a worker's node alone, and no answer",
      [](World& w) {
        fail(w, {1}, Outcome::timed_out);
@@ -615,12 +632,20 @@ const std::vector<CheckCase> cases = {
        });
        dial_master(w, 0, "node0", "10.10.0.10", Outcome::timed_out);
      },
-     {verdict({"rendezvous-port-unreachable",
-               "node0 cannot reach MASTER_ADDR 10.10.0.10: the loopback link lo of node0 is down",
-               {"node0"},
-               "timed out while our own listener was there"},
-              {},
-              {"node0: (manual)"})}},
+     {[] {
+       Verdict made =
+           verdict({"rendezvous-port-unreachable",
+                    "node0 cannot reach MASTER_ADDR 10.10.0.10: the loopback link lo of node0 is "
+                    "down",
+                    {"node0"},
+                    "",
+                    likely},
+                   {}, {"node0: (manual)"});
+       made.evidence = {
+           "node0 dial 10.10.0.10:29500: timed out while our own listener was there, not a "
+           "connection; ip route get 10.10.0.10; ping -c 1 10.10.0.10; ip neigh show 10.10.0.10"};
+       return made;
+     }()}},
     {"near miss: nobody listens yet, as it sees itself",
      [](World& w) { dial_master(w, 0, "node0", "10.10.0.10", Outcome::refused).ours = false; }},
     {"a rule that nobody can follow may be the one: it is named, and accepted before",
