@@ -47,24 +47,31 @@ bool silent(const ClusterFacts& cluster, const NodeFacts& from, const Twins& twi
   });
 }
 
-std::vector<Twins> twins_in(const ClusterFacts& cluster) {
-  std::map<std::string, std::vector<std::pair<const NodeFacts*, const Link*>>> by_mac;
+using Places = std::vector<std::pair<const NodeFacts*, const Link*>>;
+
+std::map<std::string, Places> links_by_mac(const ClusterFacts& cluster) {
+  std::map<std::string, Places> by_mac;
   for (const NodeFacts& node : cluster.nodes) {
     if (!node.links.known()) continue;
     for (const Link& link : *node.links) {
       if (has_a_mac_of_its_own(link)) by_mac[link.mac].emplace_back(&node, &link);
     }
   }
+  return by_mac;
+}
+
+bool in_each_others_way(const ClusterFacts& cluster, const Twins& twins) {
+  if (twins.one == twins.other || !in_one_subnet(*twins.link, *twins.others)) return false;
+  return silent(cluster, *twins.one, twins) || silent(cluster, *twins.other, twins);
+}
+
+std::vector<Twins> twins_in(const ClusterFacts& cluster) {
   std::vector<Twins> all;
-  for (const auto& [mac, places] : by_mac) {
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      for (std::size_t j = i + 1; j < places.size(); ++j) {
-        const Twins twins{places[i].first, places[j].first, places[i].second, places[j].second};
-        const bool apart = twins.one == twins.other || !in_one_subnet(*twins.link, *twins.others);
-        if (apart) continue;
-        if (silent(cluster, *twins.one, twins) || silent(cluster, *twins.other, twins)) {
-          all.push_back(twins);
-        }
+  for (const auto& [mac, places] : links_by_mac(cluster)) {
+    for (auto one = places.begin(); one != places.end(); ++one) {
+      for (auto other = one + 1; other != places.end(); ++other) {
+        const Twins twins{one->first, other->first, one->second, other->second};
+        if (in_each_others_way(cluster, twins)) all.push_back(twins);
       }
     }
   }
