@@ -1,6 +1,7 @@
 // The network that NCCL_NET names, and the plugins that NCCL is told to load, are there.
 #include <distdoctor/check.h>
 
+#include "unresolved.h"
 #include "variables.h"
 
 namespace distdoctor::checks {
@@ -66,7 +67,8 @@ void judge_network(const Case& c, InForce row, Judge& judge) {
   // What networks a plugin has shows only when it runs.
   std::erase_if(row.places, [&](const Place& place) {
     const Software* software = software_of(*place.node, judge);
-    return software == nullptr || has_net_plugin(*software);
+    return software == nullptr || has_net_plugin(*software) ||
+           !plugin_was_looked_for(c, *place.node, judge);
   });
   if (row.places.empty()) return;
   Finding finding{
@@ -122,6 +124,58 @@ void judge_plugin(const Case& c, InForce row, Judge& judge) {
   judge.report(std::move(finding));
 }
 
+// --- CollNet ---
+
+// Only NVIDIA's SHARP plugin has it; NCCL goes on with rings and trees where there is none.
+void judge_collnet(const Case& c, InForce row, Judge& judge) {
+  const auto number = number_of(row);
+  if (!number || *number == 0) return;
+  std::erase_if(row.places, [&](const Place& place) {
+    const Software* software = software_of(*place.node, judge);
+    return software == nullptr || has_net_plugin(*software) ||
+           !plugin_was_looked_for(c, *place.node, judge);
+  });
+  if (row.places.empty()) return;
+  Finding finding{.code = "env-collnet-without-plugin",
+                  .severity = Severity::notice,
+                  .certainty = Certainty::possible,
+                  .symptom = Symptom::slow,
+                  .subjects = {.nodes = hosts_of(row.places)},
+                  .summary = fmt::format("{} {} does nothing: there is no plugin that could have "
+                                         "the switches reduce",
+                                         row.text(), where_text(c, row.places))};
+  add_evidence(row, "unset, or NVIDIA's SHARP plugin on every node", finding);
+  finding.fix = mend(c, row, std::nullopt, "or install nccl-rdma-sharp-plugins (HPC-X)");
+  judge.report(std::move(finding));
+}
+
+// --- LD_PRELOAD ---
+
+void judge_preload(const Case& c, const InForce& row, Judge& judge) {
+  InForce bad{.name = row.name};
+  std::vector<std::string> words;
+  for (const Place& place : row.places) {
+    const Software* software = software_of(*place.node, judge);
+    if (software == nullptr || !is_the_jobs_own(place.setting->origin.source)) continue;
+    auto missing = not_found(*software, row);
+    if (missing.empty()) continue;
+    words = std::move(missing);
+    bad.places.push_back(place);
+  }
+  if (bad.places.empty()) return;
+  Finding finding{
+      .code = "env-preload-not-there",
+      .severity = Severity::notice,
+      .certainty = Certainty::possible,
+      .symptom = Symptom::slow,
+      .subjects = {.nodes = hosts_of(bad.places)},
+      .summary = fmt::format("{} {}: no library {} was found; the loader goes on without it",
+                             bad.text(), where_text(c, bad.places), fmt::join(words, ", "))};
+  add_evidence(bad, "a library that is there on every node", finding);
+  finding.fix = mend(c, bad, std::nullopt, "or put the library where every node finds it");
+  judge.report(std::move(finding));
+}
+
 // --- NCCL_IB_DISABLE beside a plugin ---
 
 bool names_network(const Case& c, const Place& place) {
@@ -168,10 +222,14 @@ void judge_disabled(const Case& c, InForce row, Judge& judge) {
 void run(const Case& c, Judge& judge) {
   if (c.cluster.job.nccl == Use::no) return;
   see_settings(c, judge);
+  see_value(c, "NCCL_NET", judge);
   for (InForce& row : in_force(c, "NCCL_NET")) judge_network(c, std::move(row), judge);
   for (const char* name : {"NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_PROFILER_PLUGIN"}) {
+    see_value(c, name, judge);
     for (InForce& row : in_force(c, name)) judge_plugin(c, std::move(row), judge);
   }
+  for (InForce& row : in_force(c, "NCCL_COLLNET_ENABLE")) judge_collnet(c, std::move(row), judge);
+  for (const InForce& row : in_force(c, "LD_PRELOAD")) judge_preload(c, row, judge);
   for (InForce& row : in_force(c, "NCCL_IB_DISABLE")) judge_disabled(c, std::move(row), judge);
 }
 
@@ -197,6 +255,23 @@ constexpr Page kPluginPage{
     .confirm = "NCCL_DEBUG=INFO prints `NET/Plugin: Could not find: ...`.",
     .fix = "Install it on all nodes, put its folder on LD_LIBRARY_PATH, or unset the variable.",
     .verify = "NCCL_DEBUG=INFO prints `Successfully loaded external network plugin`."};
+constexpr Page kCollnetPage{
+    .meaning =
+        "NCCL_COLLNET_ENABLE=1 lets the switches of an InfiniBand fabric reduce (SHARP). NCCL does "
+        "that through a plugin only, and none was found: it goes on with rings and trees. Where "
+        "some nodes have the plugin and others do not, the job may hang.",
+    .confirm = "NCCL_DEBUG=INFO prints no `CollNet` channel, and `Could not find: libnccl-net.so`.",
+    .fix = "Install NVIDIA's SHARP plugin on all nodes, or unset the variable.",
+    .verify = "NCCL_DEBUG=INFO prints `Using network SHARP` or `CollNet` channels."};
+constexpr Page kPreloadPage{
+    .meaning =
+        "LD_PRELOAD names a library that is not on this node. The dynamic loader prints one line "
+        "and goes on without it, so the ranks of this node run other code than the others: "
+        "another NCCL, where it was one.",
+    .confirm = "The ranks print `object '...' from LD_PRELOAD cannot be preloaded: ignored`.",
+    .fix = "Put the library on all nodes, or take it out of LD_PRELOAD.",
+    .verify =
+        "The line is gone; `grep libnccl /proc/PID/maps` of a rank shows the wanted library."};
 constexpr Page kOverridesPage{
     .meaning =
         "A network plugin goes before NCCL's own networks, and NCCL_IB_DISABLE is read by NCCL's "
@@ -217,6 +292,18 @@ constexpr Code kCodes[] = {{.id = "env-network-not-there",
                             .title = "A plugin that NCCL is told to load is not there",
                             .causes = {},
                             .page = kPluginPage},
+                           {.id = "env-collnet-without-plugin",
+                            .fault_class = FaultClass::plugin_override,
+                            .worst = Severity::notice,
+                            .title = "NCCL_COLLNET_ENABLE without a plugin that has it",
+                            .causes = {},
+                            .page = kCollnetPage},
+                           {.id = "env-preload-not-there",
+                            .fault_class = FaultClass::plugin_override,
+                            .worst = Severity::notice,
+                            .title = "A library that LD_PRELOAD names is not there",
+                            .causes = {},
+                            .page = kPreloadPage},
                            {.id = "env-plugin-overrides",
                             .fault_class = FaultClass::plugin_override,
                             .worst = Severity::notice,

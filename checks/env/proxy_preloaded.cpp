@@ -1,6 +1,6 @@
 // A library that leads all TCP connections of a program through a proxy. The proxy variables do
 // not: neither torch's TCPStore, nor NCCL, nor Gloo reads them, and python-etcd's urllib3
-// PoolManager passes them by (python-etcd 0.4.5, urllib3 2.7).
+// PoolManager passes them by (python-etcd 0.4.5, urllib3 1.26 and 2.7: tried).
 #include <distdoctor/check.h>
 
 #include "variables.h"
@@ -68,7 +68,9 @@ constexpr Page kPage{
     .meaning =
         "proxychains, torsocks and their kind are loaded into each program and send its TCP "
         "connections to a proxy, those of the rendezvous, of NCCL and of Gloo too. The proxy "
-        "variables (http_proxy and kin) do no such harm: nothing between ranks reads them.",
+        "variables (http_proxy and kin) do no such harm: nothing between ranks reads them, nor "
+        "does "
+        "the client by which torchrun reaches an etcd rendezvous.",
     .confirm =
         "`tr '\\0' '\\n' < /proc/PID/environ | grep LD_PRELOAD` of a rank; `ss -tnp` shows "
         "the proxy as the peer.",

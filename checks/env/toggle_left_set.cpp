@@ -18,9 +18,12 @@ bool never(const NodeFacts& /*node*/) {
   return false;
 }
 
+constexpr std::string_view kAny = "*";
+
 struct Toggle {
   const char* name;
-  std::string_view value;           // as NCCL takes it; "<=N": a number up to N and above 0
+  // As NCCL takes it; "<=N": a number up to N and above 0; kAny: whatever it is, but empty.
+  std::string_view value;
   bool (*costs)(const NodeFacts&);  // the facts show what is lost: degraded
   std::string_view effect;
   Symptom symptom = Symptom::slow;
@@ -51,6 +54,14 @@ constexpr auto kToggles = std::to_array<Toggle>({
     {"NCCL_MAX_NCHANNELS", "<=2", never, "so few channels do not fill a fast link"},
     {"NCCL_MAX_CTAS", "<=2", never, "so few channels do not fill a fast link"},
     {"NCCL_NTHREADS", "<=64", never, "so few threads do not fill a fast link"},
+    {"NCCL_BUFFSIZE", "<=524288", never, "so small a buffer does not fill a fast link"},
+    {"NCCL_COMM_BLOCKING", kAny, never,
+     "whether a call waits is no longer what PyTorch asked for: it may take an error for an "
+     "answer, or wait for ever",
+     Symptom::hang},
+    {"NCCL_NET_FORCE_MERGE", kAny, never,
+     "NICs become one device, whether they can be or not: unsupported, and data may be wrong",
+     Symptom::wrong_result},
     {"NCCL_GDR_FLUSH_DISABLE", "1", never, "a kernel may read what the NIC has not yet written",
      Symptom::wrong_result},
     {"NCCL_IGNORE_DISABLED_P2P", "1", never, "GPUs whose NVLink is down are used as if it was up",
@@ -60,6 +71,7 @@ constexpr auto kToggles = std::to_array<Toggle>({
 // What is misread is told by env/variable_misread.
 bool is_on(const Toggle& toggle, const InForce& row) {
   if (row.reading != nullptr && row.reading->trap != VariableTrap::none) return false;
+  if (toggle.value == kAny) return !row.value().empty();
   if (!toggle.value.starts_with("<=")) {
     const auto number = number_of(row);
     const bool nonzero = toggle.value == "1" && number && *number != 0;

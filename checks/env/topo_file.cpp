@@ -1,6 +1,7 @@
 // The files that NCCL_TOPO_FILE and NCCL_GRAPH_FILE name are there, and are what NCCL reads.
 #include <distdoctor/check.h>
 
+#include "unresolved.h"
 #include "variables.h"
 
 namespace distdoctor::checks {
@@ -147,6 +148,7 @@ void run(const Case& c, Judge& judge) {
   if (c.cluster.job.nccl == Use::no) return;
   see_settings(c, judge);
   for (const Kind& kind : kKinds) {
+    see_value(c, kind.variable, judge);
     for (const InForce& row : in_force(c, kind.variable)) judge_row(c, kind, row, judge);
   }
 }

@@ -1,5 +1,6 @@
 // A node with AWS's EFA has what NCCL needs to use it.
 #include <distdoctor/check.h>
+#include <distdoctor/followed.h>
 
 #include "found.h"
 
@@ -76,6 +77,7 @@ void judge_node(const Case& c, const Found& one, Judge& judge) {
   if (devices.empty()) return;
   const auto lacks = missing(one);
   if (lacks.empty()) return judge_nodes(c, one, devices, judge);
+  if (!plugin_was_looked_for(c, *one.node, judge)) return;
   Finding finding = about(c, one, devices, lacks);
   finding.evidence.push_back(
       row_of(one, "EFA", lacks, "libnccl-net.so of aws-ofi-nccl, and libfabric",

@@ -1,5 +1,6 @@
 // NCCL's network plugin is the same on all nodes, and one that this NCCL loads.
 #include <distdoctor/check.h>
+#include <distdoctor/followed.h>
 
 #include "found.h"
 
@@ -41,8 +42,9 @@ bool wants_none(const Case& c, const Found& one) {
 
 void judge_missing(const Case& c, const std::vector<Found>& all, Judge& judge) {
   std::vector<Found> without;
-  std::ranges::copy_if(all, std::back_inserter(without),
-                       [](const Found& one) { return net_plugin(one) == nullptr; });
+  std::ranges::copy_if(all, std::back_inserter(without), [&](const Found& one) {
+    return net_plugin(one) == nullptr && plugin_was_looked_for(c, *one.node, judge);
+  });
   if (without.empty() || without.size() == all.size()) return;
   const auto with = std::ranges::find_if(all, [](const Found& one) { return net_plugin(one); });
   Finding finding{

@@ -60,9 +60,9 @@ NvidiaModule nvidia_module(const machine::FileTree& files) {
 
 // A compatibility library (cuda-compat) is newer than the module on purpose, and a stub for linking
 // has no version.
-std::string nvidia_library(const machine::Machine& machine) {
+std::string nvidia_library(const machine::Machine& machine, const JobPlaces& said) {
   constexpr std::string_view kName = "libcuda.so.1";
-  for (const auto& file : find_library(machine, kName)) {
+  for (const auto& file : find_library(machine, kName, said)) {
     const auto version = version_after(file.path, kName);
     const bool driver = parse_int<int>(split(version, '.').front()).value_or(0) >= 100;
     if (driver && file.path.find("compat") == std::string::npos) return version;
@@ -78,12 +78,12 @@ bool has_peermem(const machine::FileTree& files) {
          !files.word("/sys/kernel/mm/memory_peers/nv_mem_nc/version").empty();
 }
 
-void read_nvidia(const machine::Machine& machine, GpuFacts& facts) {
+void read_nvidia(const machine::Machine& machine, const JobPlaces& said, GpuFacts& facts) {
   const auto& files = machine.files();
   auto module = nvidia_module(files);
   facts.nvidia_driver = std::move(module.version);
   facts.nvidia_open = module.open;
-  facts.nvidia_library = nvidia_library(machine);
+  facts.nvidia_library = nvidia_library(machine, said);
   facts.peermem = has_peermem(files);
   facts.control_node = files.info("/dev/nvidiactl").has_value();
   facts.uvm_node = files.info("/dev/nvidia-uvm").has_value();
@@ -166,9 +166,9 @@ std::string kfd_pci_address(std::uint64_t domain, std::uint64_t location) {
                      location >> 3U & 0x1fU, location & 7U);
 }
 
-void collect_gpu(machine::Machine& machine, const CollectRequest& /*request*/, NodeFacts& node) {
+void collect_gpu(machine::Machine& machine, const CollectRequest& request, NodeFacts& node) {
   GpuFacts facts;
-  read_nvidia(machine, facts);
+  read_nvidia(machine, request.settings, facts);
   read_amd(machine, facts);
   std::ranges::sort(facts.gpus, {}, &Gpu::pci);
   node.gpu = std::move(facts);

@@ -134,10 +134,22 @@ void follow(const FileTree& files, const Found& found, JobWorld& world, std::str
   if (python.empty() && is_python(world.loader.program)) python = world.loader.program;
 }
 
+void lay_over(const JobPlaces& said, const machine::Environment& own, JobWorld& world) {
+  world.environment = own;
+  for (const auto& [name, written] : said) {
+    if (!leads_to_files(name)) continue;
+    auto filled = fill_in(name, written, own);
+    if (!filled.whole) world.lost.insert(name);
+    world.said.insert(name);
+    world.environment[name] = std::move(filled.text);
+  }
+}
+
 }  // namespace
 
 std::string JobWorld::origin(std::string_view what) const {
-  return std::string(what) + (pid == 0 ? "" : ", of pid " + std::to_string(pid));
+  if (pid != 0) return std::string(what) + ", of pid " + std::to_string(pid);
+  return std::string(what) + (said.contains(std::string(what)) ? ", of the job" : "");
 }
 
 std::string JobWorld::variable(const std::string& name) const {
@@ -145,14 +157,20 @@ std::string JobWorld::variable(const std::string& name) const {
   return found == environment.end() ? "" : found->second;
 }
 
-JobWorld job_world(const machine::Machine& machine) {
+machine::Environment under(const JobPlaces& said, const machine::Environment& environment) {
+  JobWorld world;
+  lay_over(said, environment, world);
+  return std::move(world.environment);
+}
+
+JobWorld job_world(const machine::Machine& machine, const JobPlaces& said) {
   const auto& files = machine.files();
   JobWorld world;
   std::string python;
   if (const auto rank = rank_to_follow(machine, world)) {
     follow(files, *rank, world, python);
   } else {
-    world.environment = machine.environment();
+    lay_over(said, machine.environment(), world);
   }
   world.loader.preload = world.variable("LD_PRELOAD");
   world.loader.library_path = world.variable("LD_LIBRARY_PATH");

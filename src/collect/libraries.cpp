@@ -1,6 +1,7 @@
 #include "collect/libraries.h"
 
 #include "base/text.h"
+#include "collect/job_world.h"
 #include "collect/loader.h"
 
 #include <cstdint>
@@ -23,8 +24,10 @@ std::string_view text_at(std::string_view bytes, std::uint32_t offset) {
 
 }  // namespace
 
-std::vector<LibraryFile> find_library(const machine::Machine& machine, std::string_view name) {
-  const auto& environment = machine.environment();
+std::vector<LibraryFile> find_library(const machine::Machine& machine,
+                                      std::string_view name,
+                                      const JobPlaces& said) {
+  const auto environment = under(said, machine.environment());
   const auto value = [&environment](const char* variable) {
     const auto found = environment.find(variable);
     return found == environment.end() ? "" : found->second;

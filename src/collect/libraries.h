@@ -1,6 +1,7 @@
 // Which file a program of this machine would load for the name of a shared library.
 #pragma once
 
+#include "base/job_places.h"
 #include "machine/machine.h"
 
 #include <string>
@@ -16,8 +17,11 @@ struct LibraryFile {
   bool operator==(const LibraryFile&) const = default;
 };
 
-// In the loader's order for a program with our own environment (loader.h). Empty: there is none.
-std::vector<LibraryFile> find_library(const machine::Machine& machine, std::string_view name);
+// In the loader's order for a program with our own environment under what the job says
+// (CollectRequest::settings; loader.h). Empty: there is none.
+std::vector<LibraryFile> find_library(const machine::Machine& machine,
+                                      std::string_view name,
+                                      const JobPlaces& said = {});
 
 // Where a chain of symbolic links ends: libnccl.so.2 -> libnccl.so.2.28.9.
 std::string real_path(const machine::FileTree& files, std::string path);

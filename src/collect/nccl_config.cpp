@@ -45,10 +45,10 @@ NcclConfigFile read_file(const machine::FileTree& files,
 }  // namespace
 
 void collect_nccl_config(machine::Machine& machine,
-                         const CollectRequest& /*request*/,
+                         const CollectRequest& request,
                          NodeFacts& node) {
   std::vector<NcclConfigFile> files;
-  const auto user = user_config(machine);
+  const auto user = user_config(machine, request.settings);
   if (!user.path.empty()) {
     files.push_back(read_file(machine.files(), user.path, Source::user_config, user.named));
   }

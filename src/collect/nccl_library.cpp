@@ -167,9 +167,9 @@ std::vector<NcclLibrary> nccl_copies(const machine::FileTree& files,
 
 // None found is an empty path. What a job would load is sure only once it has: then it is mapped.
 void collect_nccl_library(machine::Machine& machine,
-                          const CollectRequest& /*request*/,
+                          const CollectRequest& request,
                           NodeFacts& node) {
-  const auto world = job_world(machine);
+  const auto world = job_world(machine, request.settings);
   const auto all = nccl_copies(machine.files(), world, find_torch(machine.files(), world));
   node.nccl_library = all.empty() ? NcclLibrary{} : all.front();
 }

@@ -247,7 +247,7 @@ std::string provider_of_file(std::string_view name) {
 }
 
 // Without the folder there is no RDMA, which is an answer.
-void collect_rdma(machine::Machine& machine, const CollectRequest& /*request*/, NodeFacts& node) {
+void collect_rdma(machine::Machine& machine, const CollectRequest& request, NodeFacts& node) {
   const FileTree& files = machine.files();
   Rdma rdma{.namespace_mode = namespace_mode(files)};
   const auto nodes = uverbs_nodes(files);
@@ -256,7 +256,7 @@ void collect_rdma(machine::Machine& machine, const CollectRequest& /*request*/, 
     rdma.devices.push_back(read_device(files, name));
     read_uverbs(files, nodes, rdma.devices.back());
   }
-  const auto libraries = find_library(machine, "libibverbs.so.1");
+  const auto libraries = find_library(machine, "libibverbs.so.1", request.settings);
   if (!libraries.empty()) rdma.libibverbs = libraries.front().path;
   rdma.providers = find_providers(files, rdma.libibverbs);
   node.rdma = std::move(rdma);

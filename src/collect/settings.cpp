@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 namespace distdoctor::collect {
 namespace {
@@ -44,15 +45,23 @@ Source source_of(std::string_view name, const machine::Environment& environment)
   return of_torchrun || of_launcher ? Source::launcher : Source::environment;
 }
 
-UserConfig user_config(const machine::Machine& machine) {
-  const auto named = machine.environment().find("NCCL_CONF_FILE");
-  if (named != machine.environment().end() && !named->second.empty()) return {named->second, true};
+UserConfig user_config(const machine::Machine& machine, const JobPlaces& said) {
+  constexpr const char* kVariable = "NCCL_CONF_FILE";
+  const auto of_job = said.find(kVariable);
+  const auto own = machine.environment().find(kVariable);
+  if (of_job != said.end()) {
+    auto filled = fill_in(kVariable, of_job->second, machine.environment());
+    if (!filled.whole) return {};
+    if (!filled.text.empty()) return {std::move(filled.text), true};
+  } else if (own != machine.environment().end() && !own->second.empty()) {
+    return {own->second, true};
+  }
   const auto accounts = read_accounts(machine.files());
   const auto account = accounts.find(machine.self().uid);
   return {.path = account != accounts.end() ? account->second.home + "/.nccl.conf" : ""};
 }
 
-Settings read_settings(const machine::Machine& machine) {
+Settings read_settings(const machine::Machine& machine, const JobPlaces& said) {
   Settings settings;
   const auto& environment = machine.environment();
   for (const auto& [name, value] : environment) {
@@ -60,16 +69,14 @@ Settings read_settings(const machine::Machine& machine) {
     const Origin origin{.source = source_of(name, environment), .where = "$" + name};
     settings.emplace(name, Setting{.value = mask_value(value), .origin = origin});
   }
-  const auto user = user_config(machine).path;
+  const auto user = user_config(machine, said).path;
   if (!user.empty()) add_file(machine.files(), Source::user_config, user, settings);
   add_file(machine.files(), Source::system_config, kSystemConfig, settings);
   return settings;
 }
 
-void collect_settings(machine::Machine& machine,
-                      const CollectRequest& /*request*/,
-                      NodeFacts& node) {
-  node.settings = read_settings(machine);
+void collect_settings(machine::Machine& machine, const CollectRequest& request, NodeFacts& node) {
+  node.settings = read_settings(machine, request.settings);
 }
 
 }  // namespace distdoctor::collect

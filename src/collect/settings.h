@@ -3,6 +3,7 @@
 
 #include <distdoctor/job.h>
 
+#include "base/job_places.h"
 #include "machine/machine.h"
 
 #include <string>
@@ -21,9 +22,10 @@ struct UserConfig {
   std::string path = {};  // empty: nobody knows the home folder
   bool named = false;
 };
-UserConfig user_config(const machine::Machine& machine);
+// NCCL_CONF_FILE of `said` (CollectRequest::settings) goes before that of our own environment.
+UserConfig user_config(const machine::Machine& machine, const JobPlaces& said = {});
 
-// Environment over user file over /etc/nccl.conf.
-Settings read_settings(const machine::Machine& machine);
+// Our own environment over user file over /etc/nccl.conf.
+Settings read_settings(const machine::Machine& machine, const JobPlaces& said = {});
 
 }  // namespace distdoctor::collect

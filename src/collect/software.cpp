@@ -35,11 +35,14 @@ constexpr std::array kKinds = {Kind{"net", "NCCL_NET_PLUGIN", "ncclNetPlugin_v"}
                                Kind{"tuner", "NCCL_TUNER_PLUGIN", "ncclTunerPlugin_v"},
                                Kind{"profiler", "NCCL_PROFILER_PLUGIN", "ncclProfiler_v"}};
 
-// A rank's environment, or else ours, before NCCL's files.
+// A rank's environment, or else ours under what the job says, before NCCL's files.
 class Variables {
  public:
-  Variables(const machine::Machine& machine, const JobWorld& world)
-      : world_(world), settings_(read_settings(machine)) {}
+  Variables(const machine::Machine& machine, const JobPlaces& said, const JobWorld& world)
+      : world_(world), settings_(read_settings(machine, said)) {}
+
+  // The job sets it to what nobody but its shell knows.
+  [[nodiscard]] bool lost(const std::string& name) const { return world_.lost.contains(name); }
 
   [[nodiscard]] std::string value(const std::string& name) const {
     const auto own = world_.environment.find(name);
@@ -105,6 +108,7 @@ class Plugins {
         software_(software) {}
 
   void look_for(const Kind& kind) {
+    if (variables_.lost(kind.variable)) return;
     const auto named = variables_.value(kind.variable);
     if (named.empty()) {
       add(kind, "", world_.origin(std::string("default of ") + kind.variable));
@@ -291,11 +295,9 @@ std::string beginning(std::string_view head) {
   return printable(text);
 }
 
-void collect_software(machine::Machine& machine,
-                      const CollectRequest& /*request*/,
-                      NodeFacts& node) {
+void collect_software(machine::Machine& machine, const CollectRequest& request, NodeFacts& node) {
   const auto& files = machine.files();
-  const auto world = job_world(machine);
+  const auto world = job_world(machine, request.settings);
   if (world.pid == 0 && world.nccl_pid != 0) {
     node.software = Unknown{.kind = Why::unsupported,
                             .text = "pid " + std::to_string(world.nccl_pid) +
@@ -303,7 +305,7 @@ void collect_software(machine::Machine& machine,
     return;
   }
   const auto torch = find_torch(files, world);
-  const Variables variables(machine, world);
+  const Variables variables(machine, request.settings, world);
   Software software{.nccl = nccl_copies(files, world, torch),
                     .torch = torch.about.version,
                     .torch_path = torch.folder,

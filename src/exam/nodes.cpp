@@ -85,6 +85,14 @@ void take_names(const Observed<Answer>& answer, NodeFacts& node) {
   node.names = std::move(rows);
 }
 
+void take_software(const Observed<Answer>& answer, NodeFacts& node) {
+  if (!answer.known()) return;
+  const auto* collected = std::get_if<NodeFacts>(&*answer);
+  if (collected == nullptr) return;
+  if (collected->software.known()) node.software = collected->software;
+  if (collected->nccl_library.known()) node.nccl_library = collected->nccl_library;
+}
+
 std::vector<std::string> names_to_resolve(const JobSpec& job) {
   std::vector<std::string> names;
   const auto master = job.settings.find("MASTER_ADDR");

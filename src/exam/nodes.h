@@ -20,6 +20,9 @@ void take_collected(const Observed<Answer>& answer, NodeFacts& node);
 // somebody new.
 void take_names(const Observed<Answer>& answer, NodeFacts& node);
 
+// Only what of the answer is about libraries: the second look, when the job's own are elsewhere.
+void take_software(const Observed<Answer>& answer, NodeFacts& node);
+
 // Every name that the job needs resolved, each once, literals left out.
 std::vector<std::string> names_to_resolve(const JobSpec& job);
 // Names of peers by which others may know them: of many peers only the first few, since each node

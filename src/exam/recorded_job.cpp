@@ -1,5 +1,7 @@
 #include "exam/recorded_job.h"
 
+#include "rules/launch/places.h"
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +43,11 @@ void lay_over(const rules::Said& said, const JobSpec& today, JobSpec& job) {
   }
 }
 
+// A rank that lived there was followed by its own environment.
+bool by_rank(const Software& software) {
+  return !software.nccl.empty() && software.nccl.front().origin.starts_with("mapped by pid ");
+}
+
 }  // namespace
 
 JobSpec job_of_recording(const ClusterFacts& cluster, const rules::Said& said) {
@@ -55,6 +62,19 @@ JobSpec job_of_recording(const ClusterFacts& cluster, const rules::Said& said) {
   }
   lay_over(explicitly, rules::resolve_job(explicitly, job.peers, {}), job);
   return job;
+}
+
+void forget_other_libraries(const rules::Said& said, const JobSpec& then, ClusterFacts& cluster) {
+  const auto before = rules::places_said({}, then);
+  for (const auto& [name, value] : rules::places_said(said, cluster.job)) {
+    if (name != "LD_LIBRARY_PATH" && name != "LD_PRELOAD") continue;
+    const auto found = before.find(name);
+    if (found != before.end() && found->second == value) continue;
+    const Unknown why{Why::not_collected, "it was looked at without the job's " + name};
+    for (NodeFacts& node : cluster.nodes) {
+      if (node.software.known() && !by_rank(*node.software)) node.software = why;
+    }
+  }
 }
 
 }  // namespace distdoctor::exam

@@ -13,4 +13,9 @@ namespace distdoctor::exam {
 // processes.
 JobSpec job_of_recording(const ClusterFacts& cluster, const rules::Said& said);
 
+// Where the job's libraries lie by what is said today, though they were looked for by what was said
+// then, what was found is not the job's: the nodes' software becomes Unknown. `then` is the
+// recording's own job.
+void forget_other_libraries(const rules::Said& said, const JobSpec& then, ClusterFacts& cluster);
+
 }  // namespace distdoctor::exam

@@ -7,6 +7,7 @@
 #include "exam/recorded_job.h"
 #include "exam/since.h"
 #include "exam/traffic.h"
+#include "rules/launch/places.h"
 #include "rules/predict.h"
 
 #include <algorithm>
@@ -119,16 +120,21 @@ class Exam {
       asks.push_back({.host = cluster().nodes[i].host, .request = request});
       asked.push_back(i);
     }
-    return fleet_->ask(asks, deadline_.capped(std::min<std::chrono::nanoseconds>(
-                                 options_.timeout, deadline_.remaining() / 2)));
+    return fleet_->ask(asks, deadline_.capped(time_for_asking()));
+  }
+
+  [[nodiscard]] std::chrono::nanoseconds time_for_asking() const {
+    return std::min<std::chrono::nanoseconds>(options_.timeout, deadline_.remaining() / 2);
   }
 
   void collect() {
     tell("collect", "reading the nodes");
     const auto first = names_to_resolve(cluster().job);
+    const auto places = rules::places_said(options_.said, cluster().job);
     std::vector<std::size_t> asked;
     const auto answers = ask_reached({.names = first,
                                       .also = peers_to_resolve(cluster().job),
+                                      .settings = places,
                                       .checks_dir = options_.checks_dir},
                                      asked);
     for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -141,6 +147,7 @@ class Exam {
       return std::ranges::find(first, name) != first.end();
     });
     if (!fresh.empty()) resolve_again(fresh);
+    look_again(places);
   }
 
   // A live process or a script named a MASTER_ADDR that nobody had said before.
@@ -149,6 +156,27 @@ class Exam {
     const auto answers = ask_reached({.collectors = {"names"}, .names = names}, asked);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       take_names(answers[i], cluster().nodes[asked[i]]);
+    }
+  }
+
+  // A node where no rank lives went by its own environment, though another node's rank, or our own
+  // environment, says where the job's libraries are.
+  void look_again(const JobPlaces& sent) {
+    std::vector<fleet::Ask> asks;
+    std::vector<std::size_t> asked;
+    for (std::size_t i = 0; i < cluster().nodes.size(); ++i) {
+      const NodeFacts& node = cluster().nodes[i];
+      auto places = rules::places_in_force(cluster(), node, sent);
+      if (!node.reached || places == sent) continue;
+      asks.push_back({.host = node.host,
+                      .request = CollectRequest{.collectors = {"software", "nccl_library"},
+                                                .settings = std::move(places)}});
+      asked.push_back(i);
+    }
+    if (asks.empty()) return;
+    const auto answers = fleet_->ask(asks, deadline_.capped(time_for_asking()));
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      take_software(answers[i], cluster().nodes[asked[i]]);
     }
   }
 
@@ -235,7 +263,9 @@ Outcome run_recorded(ClusterFacts cluster, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome{.cluster = std::move(cluster)};
   if (options.since) add_earlier(*options.since, outcome.cluster);
-  outcome.cluster.job = job_of_recording(outcome.cluster, options.said);
+  const JobSpec then =
+      std::exchange(outcome.cluster.job, job_of_recording(outcome.cluster, options.said));
+  forget_other_libraries(options.said, then, outcome.cluster);
   outcome.cluster.predicted = rules::predict(outcome.cluster);
   isolate_again(outcome.cluster);
   outcome.diagnosis = diagnose::diagnose(outcome.cluster, options.expect, options.selection);

@@ -6,8 +6,11 @@
 #include "rules/nccl/variables.h"
 #include "rules/torch/endpoint.h"
 #include "rules/torch/rendezvous.h"
+#include "rules/torch/variables.h"
 
+#include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -63,6 +66,8 @@ Observed<bool> predict_endpoint(const JobSpec& job, const NodeFacts& node) {
 Prediction predict_node(const JobSpec& job, const NodeFacts& node) {
   Prediction prediction{.node = node.host, .settings = settings_in_force(job, node)};
   prediction.variables = read_variables(prediction.settings);
+  std::ranges::move(misspelt_for_torch(prediction.settings),
+                    std::back_inserter(prediction.variables));
   if (!node.reached) {
     const Unknown why{.kind = Why::not_collected, .text = node.host + " was not reached"};
     prediction.nccl = why;

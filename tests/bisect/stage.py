@@ -54,12 +54,22 @@ class Stage:
     def down(self):
         self.nslab("down")
 
+    def saved(self, row):
+        return os.path.join(self.folder, row.name + ".facts")
+
+    def judged_again(self, row):
+        """The JSON of what was saved of it, judged once more."""
+        out = subprocess.run([self.program, "check", "--facts", self.saved(row), "-o", "json"], text=True,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=PATIENCE_S).stdout
+        return json.loads(out) if out else {}
+
     def argv(self, row, script):
         launch = "env LAB=%s %s exec {host} env LD_LIBRARY_PATH=%s %s=%s" % (
             self.lab, NSLAB, self.libraries, MARK, script)
         words = [self.program, "bisect", "--peers", ",".join(row.nodes), "--backend", "nccl", "--ranks", str(row.ranks),
                  "--sizes", row.sizes, "--stage-timeout", row.stage, "--max-runs", str(row.most_runs),
-                 "--nccl", os.path.join(self.libraries, "libnccl.so.2"), "--launch", launch, "-o", "json"]
+                 "--nccl", os.path.join(self.libraries, "libnccl.so.2"), "--launch", launch, "-o", "json",
+                 "--save", self.saved(row)]
         for setting in row.env:
             words += ["--env", setting]
         return words

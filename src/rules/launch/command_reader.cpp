@@ -1,5 +1,6 @@
 #include "rules/launch/command_reader.h"
 
+#include "base/job_places.h"
 #include "base/secrets.h"
 #include "base/text.h"
 #include "rules/launch/script_walk.h"
@@ -170,7 +171,7 @@ void CommandReader::harvest(const Scope& environment) {
     if (!beside) forget(std::string(name));
   }
   for (const auto& [name, variable] : environment.variables) {
-    if (!variable.exported || !may_leave_a_process(name)) continue;
+    if (!variable.exported || !(may_leave_a_process(name) || leads_to_files(name))) continue;
     if (beside && is_device_list(name)) continue;
     say(name, variable.value, {.where = variable.where}, variable.fallback);
   }

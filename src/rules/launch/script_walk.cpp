@@ -190,6 +190,7 @@ void ScriptWalk::simple(const Statement& statement) {
     call(body->second, {argv.begin() + 1, argv.end()});
     return;
   }
+  if (loads_environment(argv)) return;
   if (uncertain_) {
     reader_.branch(argv.front(), where());
     return;
@@ -256,11 +257,51 @@ void ScriptWalk::declare(std::string_view name, const Statement& statement, std:
   }
 }
 
+void ScriptWalk::export_variable(const std::string& name, std::string value) {
+  if (uncertain_) value = kOuterMark + as_written(value) + kEndMark;
+  scope_.variables[name] = {.value = std::move(value), .exported = true, .where = where()};
+}
+
+// What stands behind it in the shell's own words, as `export NAME=written` would.
+void ScriptWalk::put_before(const std::string& name, const std::string& folder) {
+  export_variable(name, folder + ":" + scope_.expand_value(parse_quoted("$" + name)));
+}
+
+// `source DIR/bin/activate` and `conda activate DIR`; the name of an environment is conda's to
+// find.
+bool ScriptWalk::activate(const std::vector<std::string>& argv) {
+  const auto prefix = before_suffix(argv.front(), "/bin/activate");
+  if (!prefix) return argv.front().ends_with("activate");
+  export_variable("VIRTUAL_ENV", std::string(*prefix));
+  put_before("PATH", std::string(*prefix) + "/bin");
+  return true;
+}
+
+// Environment modules, Spack and conda change more than can be seen here.
+bool ScriptWalk::loads_environment(const std::vector<std::string>& argv) {
+  const std::string written = as_written(join(argv, " "));
+  const std::string unknown = kOuterMark + ("$(" + written + ")") + kEndMark;
+  const std::string verb = argv.size() > 1 ? argv[1] : std::string();
+  if (argv.front() == "conda" || argv.front() == "mamba" || argv.front() == "micromamba") {
+    if (verb != "activate") return false;
+    const bool folder = argv.size() > 2 && argv[2].contains('/');
+    export_variable("CONDA_PREFIX", folder ? argv[2] : unknown);
+    put_before("PATH", folder ? argv[2] + "/bin" : unknown);
+    return true;
+  }
+  const bool module = argv.front() == "module" || argv.front() == "spack";
+  const bool loads = verb == "load" || verb == "add" || verb == "use" || verb == "restore" ||
+                     verb == "swap" || verb == "switch";
+  if (!(module && loads) && argv.front() != "ml") return false;
+  for (const char* name : {"LD_LIBRARY_PATH", "PATH"}) put_before(name, unknown);
+  return true;
+}
+
 // In the same shell: what it sets stays set.
 void ScriptWalk::source(const std::vector<std::string>& argv) {
   if (argv.empty() || calls_ >= kMostCalls) return;
   const auto path = resolved(argv.front());
-  if (!path || path->ends_with("/activate")) return;
+  if (activate(argv) || !path) return;
   auto text = reader_.file(*path);
   if (!text) return;
   ++calls_;

@@ -40,6 +40,10 @@ class ScriptWalk {
   bool builtin(std::string_view name, const Statement& statement, std::size_t at);
   void declare(std::string_view name, const Statement& statement, std::size_t at);
   void source(const std::vector<std::string>& argv);
+  void export_variable(const std::string& name, std::string value);
+  void put_before(const std::string& name, const std::string& folder);
+  bool activate(const std::vector<std::string>& argv);
+  bool loads_environment(const std::vector<std::string>& argv);
   void call(const Body& body, std::vector<std::string> arguments);
   void batch_lines(std::string_view text);
   void slurm_variables();

@@ -1,13 +1,12 @@
 #include "rules/nccl/variables.h"
 
-#include "base/nearest.h"
 #include "base/text.h"
+#include "rules/slip.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <set>
 #include <string>
 
 namespace distdoctor::rules {
@@ -212,47 +211,16 @@ const VariableRow* find_row(std::string_view name) {
   return found != rows.end() && found->name == name ? &*found : nullptr;
 }
 
-std::vector<std::string_view> words_of(std::string_view name) {
-  return split(name.substr(kPrefix.size()), '_');
-}
-
 // DISABLED is one of NCCL's own words too, but in one name only.
-bool is_vocabulary(std::string_view word) {
-  static const std::set<std::string_view> vocabulary = [] {
-    std::set<std::string_view> words;
-    for (const VariableRow& row : nccl_variables()) {
-      for (const std::string_view part : words_of(row.name)) words.insert(part);
-    }
-    words.erase("DISABLED");
-    return words;
-  }();
-  return vocabulary.contains(word);
-}
-
-// The same letters without the lines between them, or the same words in another order.
-bool same_but_for_order(std::string_view name, std::string_view known) {
-  auto mine = words_of(name);
-  auto theirs = words_of(known);
-  if (join(mine, "") == join(theirs, "")) return true;
-  std::ranges::sort(mine);
-  std::ranges::sort(theirs);
-  return mine == theirs;
-}
-
-// A word that NCCL has in none of its names, and long enough to be a slip: a new name of three
-// letters (RMA, GIN, PAT) is near to many others.
-bool may_hold_a_slip(std::string_view name) {
-  constexpr std::size_t kFewest = 4;
-  return std::ranges::any_of(words_of(name), [](std::string_view word) {
-    return word.size() >= kFewest && !is_vocabulary(word);
-  });
-}
-
-std::size_t allowed_slips(std::string_view name) {
-  constexpr std::size_t kShort = 9;
-  constexpr std::size_t kLong = 14;
-  if (name.size() < kShort) return 0;
-  return name.size() < kLong ? 1 : 2;
+const KnownNames& known_names() {
+  static const KnownNames names(
+      [] {
+        std::vector<std::string_view> all;
+        for (const VariableRow& row : nccl_variables()) all.push_back(row.name);
+        return all;
+      }(),
+      {"DISABLED"});
+  return names;
 }
 
 auto find_reading(std::vector<VariableReading>& readings, std::string_view name) {
@@ -272,25 +240,8 @@ void forgive_silence(std::vector<VariableReading>& readings) {
 }  // namespace
 
 std::optional<std::string_view> meant_variable(std::string_view name) {
-  constexpr std::size_t kLongest = 64;  // the distance is quadratic, and the name is foreign
-  if (!name.starts_with(kPrefix) || name.size() > kLongest || find_row(name) != nullptr ||
-      known_elsewhere(name)) {
-    return std::nullopt;
-  }
-  for (const VariableRow& row : nccl_variables()) {
-    if (same_but_for_order(name, row.name)) return row.name;
-  }
-  if (!may_hold_a_slip(name)) return std::nullopt;
-  std::optional<std::string_view> best;
-  std::size_t smallest = allowed_slips(name) + 1;
-  for (const VariableRow& row : nccl_variables()) {
-    const std::size_t distance = edit_distance(name, row.name);
-    if (distance < smallest) {
-      smallest = distance;
-      best = row.name;
-    }
-  }
-  return best;
+  if (!name.starts_with(kPrefix) || known_elsewhere(name)) return std::nullopt;
+  return known_names().meant(name);
 }
 
 std::vector<VariableReading> read_variables(const Settings& settings) {

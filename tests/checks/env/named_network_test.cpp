@@ -116,6 +116,85 @@ const std::vector<CheckCase> cases = {
        say(w, "NCCL_NET", "AWS Libfabric");
        on_all(w, [](Software& software) { software.nccl.clear(); });
      }},
+    {"its plugin may lie where nobody could follow the job",
+     [](World& w) {
+       say(w, "NCCL_NET", "AWS Libfabric");
+       w.cluster.job.unresolved["LD_LIBRARY_PATH"] = {
+           "$(module load ofi):$LD_LIBRARY_PATH",
+           {.source = Source::command_line, .where = "run.sh:3"}};
+     },
+     {},
+     {"node0 LD_LIBRARY_PATH", "node1 LD_LIBRARY_PATH", "node2 LD_LIBRARY_PATH",
+      "node3 LD_LIBRARY_PATH"}},
+    {"where nobody could follow the job, and yet it is there",
+     [](World& w) {
+       say(w, "NCCL_NET", "AWS Libfabric");
+       plugin(w, "/ofi/libnccl-net.so");
+       w.cluster.job.unresolved["LD_LIBRARY_PATH"] = {"/ofi:$LD_LIBRARY_PATH", {}};
+     }},
+    {"a name of which only the shell knows what it leads to",
+     [](World& w) {
+       say(w, "NCCL_NET", "AWS Libfabric");
+       say(w, "NCCL_NET_PLUGIN", "$OFI/libnccl-net.so");
+     },
+     {},
+     {"node0 NCCL_NET_PLUGIN", "node1 NCCL_NET_PLUGIN", "node2 NCCL_NET_PLUGIN",
+      "node3 NCCL_NET_PLUGIN"}},
+    {"a rank that runs was followed by its own environment",
+     [](World& w) {
+       say(w, "NCCL_NET", "AWS Libfabric");
+       loaded_by_ranks(w);
+       w.cluster.job.unresolved["LD_LIBRARY_PATH"] = {"$X", {}};
+     },
+     {no_network(blocker)}},
+    {"nobody looked for the plugin that is named",
+     [](World& w) {
+       say(w, "NCCL_NET", "AWS Libfabric");
+       say(w, "NCCL_NET_PLUGIN", "./libnccl-net.so");
+     },
+     {},
+     {"node0 file of NCCL_NET_PLUGIN", "node1 file of NCCL_NET_PLUGIN",
+      "node2 file of NCCL_NET_PLUGIN", "node3 file of NCCL_NET_PLUGIN"}},
+    {"the switches are to reduce, and there is no plugin for it",
+     [](World& w) { say(w, "NCCL_COLLNET_ENABLE", "1"); },
+     {everywhere({.code = "env-collnet-without-plugin",
+                  .severity = notice,
+                  .certainty = possible,
+                  .symptom = Symptom::slow,
+                  .says = "does nothing: there is no plugin"},
+                 "NCCL_COLLNET_ENABLE",
+                 "1",
+                 "unset, or NVIDIA's SHARP plugin on every node")}},
+    {"near miss: with a plugin, off, and where no NCCL was found",
+     [](World& w) {
+       say_on(w, 0, "NCCL_COLLNET_ENABLE", "1");
+       say_on(w, 1, "NCCL_COLLNET_ENABLE", "0");
+       say_on(w, 2, "NCCL_COLLNET_ENABLE", "1");
+       plugin(w, "/opt/hpcx/libnccl-net.so");
+       World::change(w.node(2).software, [](Software& software) { software = {}; });
+     }},
+    {"a library to be preloaded that is not there",
+     [](World& w) {
+       say(w, "LD_PRELOAD", "/x/libnccl.so.2");
+       on_all(w, [](Software& software) {
+         software.named_files = {{.variable = "LD_PRELOAD", .path = "/x/libnccl.so.2", .error = 2}};
+       });
+     },
+     {everywhere({.code = "env-preload-not-there",
+                  .severity = notice,
+                  .certainty = possible,
+                  .symptom = Symptom::slow,
+                  .says = "no library /x/libnccl.so.2 was found"},
+                 "LD_PRELOAD",
+                 "/x/libnccl.so.2",
+                 "a library that is there on every node")}},
+    {"near miss: only a login says so",
+     [](World& w) {
+       say(w, "LD_PRELOAD", "/x.so", Source::environment);
+       on_all(w, [](Software& software) {
+         software.named_files = {{.variable = "LD_PRELOAD", .path = "/x.so", .error = 2}};
+       });
+     }},
     {"a plugin that is not there",
      [](World& w) {
        say(w, "NCCL_NET_PLUGIN", "ofi");

@@ -189,6 +189,30 @@ const std::vector<CheckCase> cases = {
               "1",
               "not yet written",
               Symptom::wrong_result)}},
+    {"what may be wrong, and what PyTorch does not expect",
+     [](World& w) {
+       say_on(w, 1, "NCCL_BUFFSIZE", "262144");
+       say_on(w, 1, "NCCL_COMM_BLOCKING", "0");
+       say_on(w, 1, "NCCL_NET_FORCE_MERGE", "mlx5_0,mlx5_1");
+     },
+     {toggle(notice, "NCCL_BUFFSIZE", "262144", "so small a buffer"),
+      left_on("env-toggle-left-set",
+              notice,
+              "NCCL_COMM_BLOCKING",
+              "0",
+              "no longer what PyTorch asked for",
+              Symptom::hang),
+      left_on("env-toggle-left-set",
+              notice,
+              "NCCL_NET_FORCE_MERGE",
+              "mlx5_0,mlx5_1",
+              "NICs become one device",
+              Symptom::wrong_result)}},
+    {"near miss: set to nothing, and a buffer of the usual size",
+     [](World& w) {
+       say_on(w, 1, "NCCL_BUFFSIZE", "1048576");
+       say_on(w, 1, "NCCL_NET_FORCE_MERGE", "");
+     }},
     {"near miss: more channels, INFO, the other way round",
      [](World& w) {
        for (const auto& [name, value] : NamedValues{{"NCCL_MAX_NCHANNELS", "16"},

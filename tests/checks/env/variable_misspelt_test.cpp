@@ -1,4 +1,5 @@
 #include "checks/env/variables.h"
+#include "rules/torch/variables.h"
 
 namespace distdoctor::testing {
 namespace {
@@ -46,6 +47,19 @@ void without_ifname(World& w) {
 
 const std::string kBothHere = "*: NCCL_SOCKET_IFNAME=eth1 NCCL_SOCKET_IFNAMES unset";
 const std::string kBoth = "node1: NCCL_SOCKET_IFNAME=eth1 NCCL_SOCKET_IFNAMES unset";
+
+void say_torch(World& w, const std::string& name, const std::string& value) {
+  say_on(w, 1, name, value);
+  w.prediction(1).variables = rules::misspelt_for_torch(w.prediction(1).settings);
+}
+
+Verdict of_gloo(Severity severity) {
+  Verdict verdict = other(severity, said_row("GLOO_SOCKET_IFNAMES", "eth1", "GLOO_SOCKET_IFNAME"),
+                          "is read by no PyTorch or Gloo: GLOO_SOCKET_IFNAME was meant?",
+                          "node1: GLOO_SOCKET_IFNAME=eth1 GLOO_SOCKET_IFNAMES unset");
+  verdict.symptom = Symptom::hang;
+  return verdict;
+}
 
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
@@ -135,6 +149,25 @@ const std::vector<CheckCase> cases = {
             said_row("NCCL_IB_HCAS", "mlx5", "NCCL_IB_HCA"),
             "NCCL_IB_HCA was meant?",
             "node1: NCCL_IB_HCA=mlx5 NCCL_IB_HCAS unset")}},
+    {"Gloo's interface, of a job that uses Gloo",
+     [](World& w) {
+       w.cluster.job.gloo = Use::yes;
+       w.cluster.job.nccl = Use::no;
+       say_torch(w, "GLOO_SOCKET_IFNAMES", "eth1");
+     },
+     {of_gloo(degraded)}},
+    {"Gloo's interface, of a job that may not use Gloo",
+     [](World& w) {
+       w.cluster.job.gloo = Use::maybe;
+       say_torch(w, "GLOO_SOCKET_IFNAMES", "eth1");
+     },
+     {of_gloo(notice)}},
+    {"a switch of PyTorch's",
+     [](World& w) { say_torch(w, "TORCH_NCCL_ASYNC_ERROR_HANDELING", "1"); },
+     {other(notice,
+            said_row("TORCH_NCCL_ASYNC_ERROR_HANDELING", "1", "TORCH_NCCL_ASYNC_ERROR_HANDLING"),
+            "is read by no PyTorch or Gloo: TORCH_NCCL_ASYNC_ERROR_HANDLING was meant?",
+            "node1: TORCH_NCCL_ASYNC_ERROR_HANDELING unset TORCH_NCCL_ASYNC_ERROR_HANDLING=1")}},
     {"near miss: Gloo reads none of them",
      [](World& w) {
        say(w, "NCCL_IB_HCAS", "mlx5");

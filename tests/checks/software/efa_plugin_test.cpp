@@ -72,6 +72,14 @@ const std::vector<CheckCase> cases = {
        running(w);
      },
      {unusable(degraded, likely, "no network plugin for NCCL (aws-ofi-nccl)")}},
+    {"a plugin that may lie where nobody could follow the job",
+     [](World& w) {
+       with_efa(w);
+       w.cluster.job.unresolved["LD_LIBRARY_PATH"] = {"$(module load ofi)", {}};
+     },
+     {},
+     {"node0 LD_LIBRARY_PATH", "node1 LD_LIBRARY_PATH", "node2 LD_LIBRARY_PATH",
+      "node3 LD_LIBRARY_PATH"}},
     {"no plugin that a login would find: a notice",
      [](World& w) {
        with_efa(w);

@@ -102,3 +102,30 @@ TEST_CASE("of a rank among other files only what it has mapped is known") {
   CHECK(world.nccl_pid == 7);
   CHECK_FALSE(world.nccl_here);
 }
+
+TEST_CASE("without a rank the job's own word goes before our environment; a rank's before both") {
+  machine::CapturedMachine captured;
+  captured.environment = {{"LD_LIBRARY_PATH", "/login"}, {"LD_PRELOAD", "/p.so"}};
+  captured.files["/job/bin/python3"].text = "ELF";
+  captured.files["/job/lib/python3.12/site-packages/a"].text = "";
+  const auto said = [&](const JobPlaces& places) {
+    return job_world(*machine::Machine::captured(captured), places);
+  };
+  auto world = said({{"LD_LIBRARY_PATH", "/ofi:$LD_LIBRARY_PATH"},
+                     {"PATH", "/job/bin"},
+                     {"HOSTNAME", "no such variable leads to files"}});
+  CHECK(world.loader.library_path == "/ofi:/login");
+  CHECK(world.loader.preload == "/p.so");
+  CHECK(world.packages == std::vector<std::string>{"/job/lib/python3.12/site-packages"});
+  CHECK(world.origin("LD_LIBRARY_PATH") == "LD_LIBRARY_PATH, of the job");
+  CHECK(world.origin("LD_PRELOAD") == "LD_PRELOAD");
+  CHECK(world.lost.empty());
+  CHECK(world.variable("HOSTNAME").empty());
+  world = said({{"LD_LIBRARY_PATH", "$(x):/ofi"}, {"NCCL_NET_PLUGIN", "$OFI/libnccl-net.so"}});
+  CHECK(world.loader.library_path == "/ofi");
+  CHECK(world.lost == std::set<std::string>{"LD_LIBRARY_PATH", "NCCL_NET_PLUGIN"});
+  add_rank(captured, std::string("LD_LIBRARY_PATH=/rank\0", 22));
+  world = said({{"LD_LIBRARY_PATH", "/ofi"}});
+  CHECK(world.loader.library_path == "/rank");
+  CHECK(world.origin("LD_LIBRARY_PATH") == "LD_LIBRARY_PATH, of pid 7");
+}

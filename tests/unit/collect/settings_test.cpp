@@ -57,6 +57,19 @@ TEST_CASE("NCCL_CONF_FILE comes instead of the file at home") {
   CHECK(settings_of(captured).at("NCCL_IB_HCA").origin.where == "/etc/nccl.conf:2");
 }
 
+TEST_CASE(
+    "the job's NCCL_CONF_FILE goes before our own; one that only its shell knows is no file") {
+  auto captured = with_files();
+  captured.environment["NCCL_CONF_FILE"] = "/nothing";
+  captured.files["/opt/job.conf"].text = "NCCL_IB_HCA=mlx5_2\n";
+  const auto machine = machine::Machine::captured(captured);
+  const auto settings = read_settings(*machine, {{"NCCL_CONF_FILE", "/opt/job.conf"}});
+  CHECK(settings.at("NCCL_IB_HCA").origin.where == "/opt/job.conf:1");
+  CHECK(user_config(*machine, {{"NCCL_CONF_FILE", "$X/job.conf"}}).path.empty());
+  CHECK(user_config(*machine, {{"NCCL_CONF_FILE", ""}}).path == "/users/ann/.nccl.conf");
+  CHECK(user_config(*machine).path == "/nothing");
+}
+
 TEST_CASE("what a launcher set, by its name or by the company it keeps") {
   const machine::Environment torchrun = {{"TORCHELASTIC_RUN_ID", "x"}, {"RANK", "0"}};
   CHECK(source_of("RANK", torchrun) == Source::launcher);

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,10 @@ using namespace distdoctor::collect;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-Software software_of(const machine::CapturedMachine& captured) {
+Software software_of(const machine::CapturedMachine& captured,
+                     const std::map<std::string, std::string>& said = {}) {
   NodeFacts node;
-  collect_software(*machine::Machine::captured(captured), {}, node);
+  collect_software(*machine::Machine::captured(captured), {.settings = said}, node);
   return *node.software;
 }
 
@@ -179,4 +181,29 @@ TEST_CASE("a rank in a container: what lies outside of it says nothing") {
   collect_software(*machine::Machine::captured(captured), {}, node);
   REQUIRE_FALSE(node.software.known());
   CHECK(node.software.why().kind == Why::unsupported);
+}
+
+TEST_CASE("where the job says that its libraries and files are") {
+  auto captured = with_wheels();
+  captured.environment["NCCL_TOPO_FILE"] = "/login.xml";
+  captured.files["/ofi/libnccl-net.so"].text =
+      testing::elf_image({.symbols = {"ncclNetPlugin_v8"}});
+  CHECK(software_of(captured).plugins.empty());
+  auto software = software_of(captured, {{"LD_LIBRARY_PATH", "/ofi:$LD_LIBRARY_PATH"},
+                                         {"LD_PRELOAD", "/l/libnccl.so.2"},
+                                         {"NCCL_TOPO_FILE", "/job.xml"}});
+  REQUIRE(software.plugins.size() == 1);
+  CHECK(software.plugins[0].origin == "LD_LIBRARY_PATH, of the job");
+  CHECK(copies(software).front() == "2.14.3 LD_PRELOAD, of the job");
+  CHECK(software.named_files ==
+        std::vector<NamedFile>{{.variable = "NCCL_TOPO_FILE", .path = "/job.xml", .error = 2},
+                               {.variable = "LD_PRELOAD", .path = "/l/libnccl.so.2"}});
+  software = software_of(captured, {{"NCCL_NET_PLUGIN", "/gone/libnccl-net.so"}});
+  CHECK(software.named_files.at(0) ==
+        NamedFile{.variable = "NCCL_NET_PLUGIN", .path = "/gone/libnccl-net.so", .error = 2});
+  // Where it lies nobody but the job's shell knows: neither there nor not there.
+  captured.environment["LD_LIBRARY_PATH"] = "/ofi";
+  software = software_of(captured, {{"NCCL_NET_PLUGIN", "$OFI/libnccl-net.so"}});
+  CHECK(software.plugins.empty());
+  CHECK(std::ranges::count(software.named_files, "NCCL_NET_PLUGIN", &NamedFile::variable) == 0);
 }

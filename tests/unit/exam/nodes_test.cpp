@@ -24,6 +24,21 @@ TEST_CASE("names to resolve: the master, endpoints; each once, no literals; peer
   CHECK(peers_to_resolve(job).size() == 8);
 }
 
+TEST_CASE("a second look for libraries changes nothing else, and a lost one nothing at all") {
+  NodeFacts node = testing::healthy_node(0, 2);
+  const NodeFacts before = node;
+  NodeFacts again;
+  again.software = Software{.torch = "2.9"};
+  again.nccl_library = NcclLibrary{.path = "/ofi/libnccl.so.2"};
+  again.links = std::vector<Link>{};
+  take_software(Unknown{Why::timed_out, "silent"}, node);
+  CHECK(node == before);
+  take_software(Answer(again), node);
+  CHECK(node.software->torch == "2.9");
+  CHECK(node.nccl_library->path == "/ofi/libnccl.so.2");
+  CHECK(node.links == before.links);
+}
+
 TEST_CASE("what was collected keeps what the channel said") {
   NodeFacts node{.host = "node0",
                  .reached = true,

@@ -84,5 +84,26 @@ TEST_CASE("facts of single nodes have the job that runs on them") {
   CHECK_FALSE(job.settings.contains("MASTER_PORT"));
 }
 
+TEST_CASE("libraries that were looked for elsewhere are not the job's") {
+  const rules::Said said{
+      .options = {{"LD_LIBRARY_PATH", setting("/ofi", Source::option)},
+                  {"NCCL_NET_PLUGIN", setting("/ofi/libnccl-net.so", Source::option)}}};
+  ClusterFacts cluster = testing::healthy_cluster(2);
+  testing::World::change(cluster.nodes[1].software,
+                         [](Software& software) { software.nccl[0].origin = "mapped by pid 7"; });
+  const JobSpec then = cluster.job;
+  cluster.job = job_of_recording(cluster, said);
+  ClusterFacts same = cluster;
+  forget_other_libraries(said, cluster.job, same);  // it was said then, too
+  CHECK(same == cluster);
+  forget_other_libraries({}, then, same);
+  CHECK_FALSE(same.nodes[0].software.known());  // /ofi stands in the job, and did not then
+  forget_other_libraries(said, then, cluster);
+  REQUIRE_FALSE(cluster.nodes[0].software.known());
+  CHECK(cluster.nodes[0].software.why().text ==
+        "it was looked at without the job's LD_LIBRARY_PATH");
+  CHECK(cluster.nodes[1].software.known());
+}
+
 }  // namespace
 }  // namespace distdoctor::exam
