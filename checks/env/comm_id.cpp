@@ -1,6 +1,7 @@
 // NCCL_COMM_ID, where it is set, is an address of the node that rank 0 runs on.
 #include <distdoctor/check.h>
 
+#include "set_anywhere.h"
 #include "variables.h"
 
 namespace distdoctor::checks {
@@ -64,8 +65,10 @@ void judge_id(const Case& c, const InForce& row, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no || c.cluster.nodes.size() < 2) return;
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does without NCCL");
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
   see_settings(c, judge);
+  if (!set_anywhere(c.cluster, "NCCL_COMM_ID")) judge.skip("NCCL_COMM_ID is not set");
   for (const InForce& row : in_force(c, kVariable)) judge_id(c, row, judge);
 }
 

@@ -42,6 +42,12 @@ inline std::string seen_again(const Launch& launch) {
   return fmt::format("grep -n {} {}", name, shell_quote(where.substr(0, colon)));
 }
 
+// Whether a launch call is known at all; else the check has nothing to look at.
+inline bool any_launch(const Case& c, Judge& judge) {
+  if (c.cluster.job.launches.empty()) judge.skip("no launch of the job is known");
+  return !c.cluster.job.launches.empty() && !c.cluster.nodes.empty();
+}
+
 // Where it was seen; one that was said to us is shown at the first node.
 inline const NodeFacts& node_of(const Case& c, const Launch& launch) {
   const NodeFacts* node = find_node(c.cluster, launch.origin.node);

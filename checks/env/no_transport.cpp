@@ -1,6 +1,7 @@
 // The GPUs of a node may use one way to each other at least.
 #include <distdoctor/check.h>
 
+#include "set_anywhere.h"
 #include "variables.h"
 
 namespace distdoctor::checks {
@@ -23,6 +24,8 @@ bool no_transport(const Prediction& prediction) {
 void run(const Case& c, Judge& judge) {
   if (c.cluster.job.nccl == Use::no) return;
   see_settings(c, judge);
+  if (!set_anywhere(c.cluster, "NCCL_NET_DISABLE_INTRA"))
+    judge.skip("NCCL_NET_DISABLE_INTRA is not set");
   std::vector<InForce> rows = taken_as(c, "NCCL_NET_DISABLE_INTRA", "1");
   for (InForce& row : rows) {
     std::erase_if(row.places, [&](const Place& place) {

@@ -27,7 +27,7 @@ bool several_nodes(const std::vector<Launch>& launches, const Launch& launch) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.nodes.empty()) return;
+  if (!any_launch(c, judge)) return;
   const auto& launches = c.cluster.job.launches;
   for (const Launch& launch : launches) {
     if (!matters(launch) || !several_nodes(launches, launch)) continue;

@@ -161,7 +161,7 @@ void judge_nodes_named(const Case& c, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.nodes.empty()) return;
+  if (!any_launch(c, judge)) return;
   judge_node_ranks(c, judge);
   judge_node_rank_of_srun(c, judge);
   judge_nodes_between(c, judge);

@@ -3,6 +3,7 @@
 // PoolManager passes them by (python-etcd 0.4.5, urllib3 1.26 and 2.7: tried).
 #include <distdoctor/check.h>
 
+#include "set_anywhere.h"
 #include "variables.h"
 
 #include <algorithm>
@@ -45,6 +46,7 @@ bool in_the_job(const InForce& row) {
 
 void run(const Case& c, Judge& judge) {
   see_settings(c, judge);
+  if (!set_anywhere(c.cluster, "LD_PRELOAD")) judge.skip("LD_PRELOAD is not set");
   for (const InForce& row : in_force(c, "LD_PRELOAD")) {
     if (!leads_away(row.value())) continue;
     Finding finding{

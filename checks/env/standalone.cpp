@@ -20,7 +20,7 @@ bool waits_for_nobody(const Launch& launch) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.nodes.empty()) return;
+  if (!any_launch(c, judge)) return;
   for (const Launch& launch : c.cluster.job.launches) {
     if (!waits_for_nobody(launch)) continue;
     const int nodes = *launch.nnodes_min;

@@ -1,6 +1,7 @@
 // PyTorch takes TORCH_DISTRIBUTED_DEBUG; any other text ends the program.
 #include <distdoctor/check.h>
 
+#include "set_anywhere.h"
 #include "variables.h"
 
 namespace distdoctor::checks {
@@ -33,6 +34,8 @@ void judge_value(const Case& c, const InForce& row, Judge& judge) {
 
 void run(const Case& c, Judge& judge) {
   see_settings(c, judge);
+  if (!set_anywhere(c.cluster, "TORCH_DISTRIBUTED_DEBUG"))
+    judge.skip("TORCH_DISTRIBUTED_DEBUG is not set");
   for (const InForce& row : in_force(c, kVariable)) {
     if (!known(row.value())) judge_value(c, row, judge);
   }

@@ -22,7 +22,7 @@ std::optional<int> tasks_of(const Launch& srun) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.nodes.empty()) return;
+  if (!any_launch(c, judge)) return;
   for (const Launch& launch : c.cluster.job.launches) {
     const Launch* srun = srun_above(c.cluster.job.launches, launch);
     if (!numbers_nodes(launch) || srun == nullptr || !launch.nnodes_max) continue;

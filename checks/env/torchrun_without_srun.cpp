@@ -23,7 +23,8 @@ bool under_mpirun(const std::vector<Launch>& launches, const Launch& launch) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.nodes.size() < 2) return;
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  if (!any_launch(c, judge)) return;
   for (const Launch& launch : c.cluster.job.launches) {
     if (!numbers_nodes(launch) || !launch.in_batch_script || launch.under_srun) continue;
     if (for_one_node(launch)) continue;

@@ -83,9 +83,11 @@ Gap gap_of(const NodeFacts& node, const SiteCheck& check) {
 
 void run(const Case& c, Judge& judge) {
   std::vector<Word> words;
+  bool any = false;
   for (const NodeFacts& node : c.cluster.nodes) {
     const auto* checks = judge.see(node, "site checks", node.site_checks);
     if (checks == nullptr) continue;
+    any = any || !checks->empty();
     for (const SiteCheck& check : *checks) {
       if (check.result == SiteResult::unknown) judge.miss(gap_of(node, check));
       const bool said = check.result != SiteResult::unknown && check.result != SiteResult::ok;
@@ -93,6 +95,7 @@ void run(const Case& c, Judge& judge) {
     }
   }
   for (const Word& word : words) report(word, judge);
+  if (!any) judge.skip("the site has no checks of its own");
 }
 
 constexpr Page kPage{

@@ -90,10 +90,15 @@ void judge_node(const Case& c, const Found& one, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no || c.cluster.nodes.size() < 2) return;
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does without NCCL");
+  if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
+  bool any = false;
   for (const Found& one : with_nccl(found_on(c, judge))) {
-    if (judge.see(*one.node, "rdma", one.node->rdma) != nullptr) judge_node(c, one, judge);
+    if (judge.see(*one.node, "rdma", one.node->rdma) == nullptr) continue;
+    any = any || !efa_devices(*one.node).empty();
+    judge_node(c, one, judge);
   }
+  if (!any) judge.skip("no node with NCCL has an EFA device");
 }
 
 constexpr Page kPage{

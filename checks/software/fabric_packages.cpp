@@ -48,6 +48,10 @@ void judge_package(const Case& c,
 
 void run(const Case& c, Judge& judge) {
   const auto all = found_on(c, judge);
+  const bool any = std::ranges::any_of(all, [](const Found& one) {
+    return !ofed_of(one).empty() || !driver_of(one).empty() || !efa_of(one).empty();
+  });
+  if (!any) judge.skip("no package of a fabric was found");
   judge_package(c, all, ofed_of, "ofed_info -s", judge);
   judge_package(c, all, driver_of, "cat /sys/module/mlx5_core/version", judge);
   judge_package(c, all, efa_of, "head -1 /opt/amazon/efa_installed_packages", judge);

@@ -47,8 +47,12 @@ void judge_node(const Case& c, const Found& one, Judge& judge) {
 }
 
 void run(const Case& c, Judge& judge) {
-  if (c.cluster.job.nccl == Use::no) return;
-  for (const Found& one : with_nccl(found_on(c, judge))) judge_node(c, one, judge);
+  if (c.cluster.job.nccl == Use::no) return judge.skip("the job does without NCCL");
+  const auto all = with_nccl(found_on(c, judge));
+  for (const Found& one : all) judge_node(c, one, judge);
+  const bool any =
+      std::ranges::any_of(all, [](const Found& one) { return own_copy(*one.software) != nullptr; });
+  if (!any) judge.skip("no PyTorch was found that brings its own NCCL");
 }
 
 constexpr Page kPage{

@@ -55,6 +55,7 @@ void report(const Case& c, const std::vector<Found>& all, const Difference& of, 
 void run(const Case& c, Judge& judge) {
   auto all = found_on(c, judge);
   std::erase_if(all, [](const Found& one) { return one.software->torch.empty(); });
+  if (all.size() < 2) judge.skip("PyTorch was found on fewer than two nodes");
   Difference release{
       .code = "software-torch-differs",
       .worst = Severity::degraded,

@@ -36,19 +36,30 @@ bool goes_by(const NodeFacts& node, const std::string& name, const std::string& 
   return own != node.settings->end() && own->second.value == value;
 }
 
+// `mpirun -x NAME` hands on what our environment has.
+const std::string& value_of(const Said& said, const std::string& name, const Setting& setting) {
+  const auto own = said.environment.find(name);
+  const bool handed_on = setting.value.empty() && own != said.environment.end();
+  return handed_on ? own->second.value : setting.value;
+}
+
+bool says_otherwise(const Said& said, const std::string& name) {
+  return said.command.settings.contains(name) || said.options.contains(name);
+}
+
 }  // namespace
 
 JobPlaces places_said(const Said& said, const JobSpec& job) {
   JobPlaces places;
   for (const auto& [name, setting] : job.settings) {
-    if (leads_to_files(name) && is_the_jobs_own(setting.origin.source)) {
-      places[name] = setting.value;
-    }
+    const std::string& value = value_of(said, name, setting);
+    const bool own = leads_to_files(name) && is_the_jobs_own(setting.origin.source);
+    if (own && !value.empty()) places[name] = value;
   }
   for (const auto& [name, setting] : said.command.fallbacks) {
-    const bool other = said.command.settings.contains(name) || said.options.contains(name);
-    if (!leads_to_files(name) || other) continue;
-    places[name] = std::string("${").append(name).append(":-").append(setting.value).append("}");
+    if (leads_to_files(name) && !says_otherwise(said, name)) {
+      places[name] = "${" + name + ":-" + setting.value + "}";
+    }
   }
   for (const auto& [name, setting] : job.unresolved) {
     if (leads_to_files(name)) places[name] = setting.value;

@@ -18,7 +18,7 @@ Verdict foreign(Severity severity, const std::string& value, const std::string& 
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy", [](World&) {}},
+    {"healthy", [](World&) {}, {}, {}, "NCCL_COMM_ID is not set"},
     {"of rank 0's node, by either network",
      [](World& w) { say(w, "NCCL_COMM_ID", mgmt(0) + ":29600"); }},
     {"of another cluster",
@@ -56,7 +56,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        say(w, "NCCL_COMM_ID", "127.0.0.1:29600");
        w.cluster.nodes.resize(1);
-     }},
+     },
+     {},
+     {},
+     "one node alone"},
 };
 
 TEST_CASE("env/comm_id") {

@@ -21,7 +21,7 @@ void forbid(World& w, const std::vector<const char*>& names, int ranks = 8) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy", [](World&) {}},
+    {"healthy", [](World&) {}, {}, {}, "NCCL_NET_DISABLE_INTRA is not set"},
     {"all three",
      [](World& w) {
        forbid(w, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_NET_DISABLE_INTRA"});
@@ -40,7 +40,10 @@ const std::vector<CheckCase> cases = {
      },
      {none_left(Severity::notice)}},
     {"near miss: the network is left",
-     [](World& w) { forbid(w, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"}); }},
+     [](World& w) { forbid(w, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"}); },
+     {},
+     {},
+     "NCCL_NET_DISABLE_INTRA is not set"},
     {"near miss: shared memory is left",
      [](World& w) { forbid(w, {"NCCL_P2P_DISABLE", "NCCL_NET_DISABLE_INTRA"}); }},
     {"near miss: peer-to-peer is left, since true is 0",

@@ -32,7 +32,7 @@ Verdict finding() {
 }
 
 const std::vector<CheckCase> cases = {
-    {"nothing was said", [](World&) {}},
+    {"nothing was said", [](World&) {}, {}, {}, "no launch of the job is known"},
     {"in double quotes", [](World& w) { expanded(w); }, {finding()}},
     {"the nodes of srun are not known",
      [](World& w) {

@@ -44,7 +44,7 @@ void below_srun(World& w, int node_rank, int srun_nodes) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"nothing was said", [](World&) {}},
+    {"nothing was said", [](World&) {}, {}, {}, "no launch of the job is known"},
     {"each node has its number",
      [](World& w) {
        for (int i = 0; i < 4; ++i) run_torchrun(w, static_cast<std::size_t>(i), i);
@@ -165,7 +165,7 @@ const std::vector<CheckCase> cases = {
        w.cluster.job.peers.resize(1);
        add_launch(w, said_launch(LauncherKind::torchrun, 2));
      }},
-    {"no node", [](World& w) { w.cluster.nodes.clear(); }},
+    {"no node", [](World& w) { w.cluster.nodes.clear(); }, {}, {}, "no launch of the job is known"},
 };
 
 TEST_CASE("env/nodes") {

@@ -37,13 +37,16 @@ Verdict others_stay() {
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy", [](World&) {}},
+    {"healthy", [](World&) {}, {}, {}, "LD_PRELOAD is not set"},
     {"healthy: the proxy variables, which nothing between ranks reads",
      [](World& w) {
        w.node(1).world = distdoctor::World{
            .proxies = {{"http_proxy", "http://proxy:3128"}, {"https_proxy", "http://proxy:3128"}}};
        w.set("http_proxy", "http://proxy:3128");
-     }},
+     },
+     {},
+     {},
+     "LD_PRELOAD is not set"},
     {"proxychains",
      [](World& w) { preload(w, "libproxychains4.so", Source::process); },
      {led_away(degraded)}},
@@ -61,7 +64,8 @@ const std::vector<CheckCase> cases = {
     {"unseen settings are a gap",
      [](World& w) { w.node(1).settings = Unknown{.kind = Why::failed, .text = "no"}; },
      {},
-     {"node1 settings"}},
+     {"node1 settings"},
+     "LD_PRELOAD is not set"},
 };
 
 TEST_CASE("env/proxy_preloaded") {

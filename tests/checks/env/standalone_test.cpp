@@ -27,7 +27,7 @@ Verdict waits() {
 }
 
 const std::vector<CheckCase> cases = {
-    {"nothing was said", [](World&) {}},
+    {"nothing was said", [](World&) {}, {}, {}, "no launch of the job is known"},
     {"three nodes", [](World& w) { standalone(w, 3, 3); }, {waits()}},
     {"three nodes, seen from one of them",
      [](World& w) {

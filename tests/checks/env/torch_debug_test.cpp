@@ -15,8 +15,8 @@ Verdict refused(Severity severity, const std::string& value) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy", [](World&) {}},
-    {"NVIDIA's container", nvidia_container},
+    {"healthy", [](World&) {}, {}, {}, "TORCH_DISTRIBUTED_DEBUG is not set"},
+    {"NVIDIA's container", nvidia_container, {}, {}, "TORCH_DISTRIBUTED_DEBUG is not set"},
     {"1 is no level",
      [](World& w) { say_on(w, 1, "TORCH_DISTRIBUTED_DEBUG", "1"); },
      {refused(Severity::blocker, "1")}},

@@ -29,7 +29,7 @@ Verdict per_task(const std::string& tasks) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"nothing was said", [](World&) {}},
+    {"nothing was said", [](World&) {}, {}, {}, "no launch of the job is known"},
     {"eight tasks a node", [](World& w) { below_srun(w).tasks_per_node = 8; }, {per_task("32")}},
     {"one task more than nodes", [](World& w) { below_srun(w).tasks = 5; }, {per_task("5")}},
     {"near miss: one task a node", [](World& w) { below_srun(w).tasks_per_node = 1; }},

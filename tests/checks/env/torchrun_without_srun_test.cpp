@@ -36,7 +36,7 @@ Verdict perhaps(const std::string& launcher) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"nothing was said", [](World&) {}},
+    {"nothing was said", [](World&) {}, {}, {}, "no launch of the job is known"},
     {"torchrun in a batch script",
      [](World& w) { in_batch(w, LauncherKind::torchrun); },
      {first_node_only()}},
@@ -70,7 +70,10 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        w.cluster.nodes.resize(1);
        in_batch(w, LauncherKind::torchrun);
-     }},
+     },
+     {},
+     {},
+     "one node alone"},
 };
 
 TEST_CASE("env/torchrun_without_srun") {

@@ -11,7 +11,7 @@ SiteCheck said(SiteResult result, const std::string& says) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy: no checks", [](World&) {}},
+    {"healthy: no checks", [](World&) {}, {}, {}, "the site has no checks of its own"},
     {"near miss: a check is content",
      [](World& w) { w.node(1).site_checks = std::vector{said(SiteResult::ok, "4 disks")}; }},
     {"a blocker on one node, with its own advice",
@@ -71,7 +71,8 @@ const std::vector<CheckCase> cases = {
     {"near miss: none was run",
      [](World& w) { w.node(2).site_checks = Unknown{Why::denied, "none was run"}; },
      {},
-     {"node2 site checks"}},
+     {"node2 site checks"},
+     "the site has no checks of its own"},
 };
 
 TEST_CASE("run/site_check") {

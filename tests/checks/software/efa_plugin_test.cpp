@@ -58,7 +58,7 @@ Verdict closed(Severity severity, const std::string& why) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy, no EFA", [](World&) {}},
+    {"healthy, no EFA", [](World&) {}, {}, {}, "no node with NCCL has an EFA device"},
     {"healthy, EFA and its plugin",
      [](World& w) {
        with_efa(w);
@@ -124,21 +124,31 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        with_efa(w);
        on_all(w, no_nccl);
-     }},
+     },
+     {},
+     {},
+     "no node with NCCL has an EFA device"},
     {"near miss: one node alone",
      [](World& w) {
        with_efa(w);
        w.cluster.nodes.resize(1);
-     }},
+     },
+     {},
+     {},
+     "one node alone"},
     {"near miss: a job on Gloo",
      [](World& w) {
        with_efa(w);
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does without NCCL"},
     {"nobody looked at the devices: a gap",
      [](World& w) { w.node(1).rdma = Unknown{.kind = Why::timed_out}; },
      {},
-     {"node1 rdma"}},
+     {"node1 rdma"},
+     "no node with NCCL has an EFA device"},
 };
 
 TEST_CASE("software/efa_plugin") {

@@ -28,7 +28,11 @@ Verdict differs(const std::string& usual, const std::string& row) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy, the kernel's own drivers", [](World&) {}},
+    {"healthy, the kernel's own drivers",
+     [](World&) {},
+     {},
+     {},
+     "no package of a fabric was found"},
     {"healthy, one OFED", [](World& w) { on_all(w, ofed("MLNX_OFED_LINUX-23.10-1.1.9.0")); }},
     {"another OFED",
      [](World& w) {
@@ -66,7 +70,8 @@ const std::vector<CheckCase> cases = {
     {"nobody looked: a gap",
      [](World& w) { w.node(1).software = Unknown{.kind = Why::timed_out}; },
      {},
-     {"node1 software"}},
+     {"node1 software"},
+     "no package of a fabric was found"},
 };
 
 TEST_CASE("software/fabric_packages") {

@@ -21,7 +21,7 @@ void copies(World& w, const char* first, const char* version, const char* own) {
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy", [](World&) {}},
+    {"healthy", [](World&) {}, {}, {}, "no PyTorch was found that brings its own NCCL"},
     {"the module's NCCL goes first",
      [](World& w) { copies(w, "/apps/cuda/lib/libnccl.so.2", "2.14.3", "2.27.3"); },
      {{.code = "software-nccl-replaced",
@@ -49,16 +49,23 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        copies(w, "/apps/cuda/lib/libnccl.so.2", "2.14.3", "2.27.3");
        on(w, 1, [](Software& software) { software.nccl.pop_back(); });
-     }},
+     },
+     {},
+     {},
+     "no PyTorch was found that brings its own NCCL"},
     {"near miss: a job on Gloo",
      [](World& w) {
        copies(w, "/apps/cuda/lib/libnccl.so.2", "2.14.3", "2.27.3");
        w.cluster.job.nccl = Use::no;
-     }},
+     },
+     {},
+     {},
+     "the job does without NCCL"},
     {"nobody looked: a gap",
      [](World& w) { w.node(1).software = Unknown{.kind = Why::timed_out}; },
      {},
-     {"node1 software"}},
+     {"node1 software"},
+     "no PyTorch was found that brings its own NCCL"},
 };
 
 TEST_CASE("software/nccl_copies") {

@@ -35,7 +35,7 @@ Verdict differs(const char* code,
 }
 
 const std::vector<CheckCase> cases = {
-    {"healthy, no torch", [](World&) {}},
+    {"healthy, no torch", [](World&) {}, {}, {}, "PyTorch was found on fewer than two nodes"},
     {"healthy, one torch", [](World& w) { on_all(w, torch("2.8.0+cu128", "12.8")); }},
     {"another release, and ranks that run",
      [](World& w) {
@@ -78,7 +78,8 @@ const std::vector<CheckCase> cases = {
     {"nobody looked: a gap",
      [](World& w) { w.node(1).software = Unknown{.kind = Why::timed_out}; },
      {},
-     {"node1 software"}},
+     {"node1 software"},
+     "PyTorch was found on fewer than two nodes"},
 };
 
 TEST_CASE("software/torch_versions") {

@@ -156,7 +156,7 @@ const std::vector<CommandRow> kCommands = {
       "RANK=1 @ command line", "WORLD_SIZE=2 @ command line"}},
     {"env",
      {"env", "-i", "-u", "X", "NCCL_DEBUG=INFO", "PATH=/bin", "python", "t.py"},
-     {"python script=t.py", "NCCL_DEBUG=INFO @ command line"}},
+     {"python script=t.py", "NCCL_DEBUG=INFO @ command line", "PATH=/bin @ command line"}},
     {"an unknown program below env",
      {"env", "NCCL_DEBUG=INFO"},
      {"NCCL_DEBUG=INFO @ command line"}},

@@ -42,6 +42,15 @@ TEST_CASE("places: the job's own words, as it wrote them") {
                   {"NCCL_TOPO_FILE", "/t.xml"}});
 }
 
+TEST_CASE("places that mpirun -x hands on are those of our environment, or nobody's") {
+  Said said{.command = {.settings = {{"LD_LIBRARY_PATH", setting("", Source::command_line)}}},
+            .environment = {{"LD_LIBRARY_PATH", setting("/own", Source::environment)}}};
+  CHECK(places_said(said, resolve_job(said, {"node0"}, {})) ==
+        JobPlaces{{"LD_LIBRARY_PATH", "/own"}});
+  said.environment.clear();
+  CHECK(places_said(said, resolve_job(said, {"node0"}, {})).empty());
+}
+
 TEST_CASE("places of a rank that lives elsewhere, and of our own environment") {
   ClusterFacts cluster = with_rank();
   const JobPlaces sent = {{"LD_PRELOAD", "/x.so"}};
