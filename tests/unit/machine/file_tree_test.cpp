@@ -1,6 +1,7 @@
 #include "machine/file_tree.h"
 
 #include "machine/memory_tree.h"
+#include "support/temporary_folder.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -24,15 +24,6 @@ namespace {
 
 class Folder {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "distdoctor-tree-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories((path_ / name).parent_path());
@@ -40,7 +31,8 @@ class Folder {
   }
 
  private:
-  std::filesystem::path path_;
+  distdoctor::testing::TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_.path;
 };
 
 int error_of(const auto& result) {
