@@ -76,8 +76,10 @@ inline std::optional<unsigned> number_of(std::string_view text, unsigned base, s
 inline bool is_link_name(std::string_view name) {
   constexpr std::size_t kMost = 15;  // IFNAMSIZ without its end
   if (name.empty() || name.size() > kMost || name == "." || name == "..") return false;
-  return std::ranges::all_of(
-      name, [](char c) { return c > ' ' && c != 0x7f && c != '/' && c != ':' && c != '%'; });
+  // The kernel minds blanks, slashes and colons (dev_valid_name); a name may be UTF-8.
+  return std::ranges::all_of(name, [](char c) {
+    return static_cast<unsigned char>(c) > ' ' && c != 0x7f && c != '/' && c != ':' && c != '%';
+  });
 }
 
 // The 16-bit groups of an IPv6 address, as they are read.

@@ -201,7 +201,8 @@ bool Scrambler::is_name(std::string_view text) {
 Result<std::string> random_word() {
   std::array<std::uint64_t, 2> bits{};
   const auto got = ::getrandom(bits.data(), sizeof bits, 0);
-  if (got != static_cast<ssize_t>(sizeof bits)) return std::unexpected(errno_error("draw", "a random word"));
+  if (got != static_cast<ssize_t>(sizeof bits))
+    return std::unexpected(errno_error("draw", "a random word"));
   return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
 }
 

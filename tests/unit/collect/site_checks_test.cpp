@@ -1,6 +1,7 @@
 #include "collect/site_checks.h"
 
 #include "machine/machine.h"
+#include "support/temporary_folder.h"
 
 #include <doctest/doctest.h>
 
@@ -68,27 +69,16 @@ const std::vector<Row> kScripts = {
 
 class Folder {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "site.XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  Folder(Folder&&) = delete;
-  Folder& operator=(Folder&&) = delete;
-
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& path() const { return folder_.path; }
   void add(const std::string& name, const std::string& body, unsigned mode = 0755) const {
-    const auto file = path_ + "/" + name;
+    const auto file = path() + "/" + name;
     std::ofstream(file) << "#!/bin/sh\n" << body << "\n";
     REQUIRE(::chmod(file.c_str(), mode) == 0);
   }
-  void mode(unsigned mode) const { REQUIRE(::chmod(path_.c_str(), mode) == 0); }
+  void mode(unsigned mode) const { REQUIRE(::chmod(path().c_str(), mode) == 0); }
 
  private:
-  std::string path_;
+  testing::TemporaryFolder folder_;
 };
 
 Observed<std::vector<SiteCheck>> collected(const std::string& folder, int within_ms = 20'000) {

@@ -28,6 +28,7 @@ const std::vector<Written> kGood = {
     {"::1", "::1"},
     {"fe80::1%eth0", "fe80::1%eth0"},
     {"fe80::1%eth0.100", "fe80::1%eth0.100"},
+    {"fe80::1%\xc3\xa9", "fe80::1%\xc3\xa9"},
     {"FD00::ABCD", "fd00::abcd"},
     {"2001:0db8:0000:0000:0001:0000:0000:0001", "2001:db8::1:0:0:1"},
     {"2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1"},  // one zero group is not shortened

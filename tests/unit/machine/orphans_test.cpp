@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "machine/child.h"
 #include "support/gone.h"
+#include "support/temporary_folder.h"
 
 #include <doctest/doctest.h>
 
@@ -19,11 +20,13 @@ using namespace distdoctor::machine;  // NOLINT(google-build-using-namespace)
 using namespace std::chrono_literals;
 
 TEST_CASE("a daemon of a child, and its own daemon, end with us; an earlier child does not") {
-  const std::string file = "/tmp/distdoctor-orphans-test-" + std::to_string(::getpid());
-  const std::string daemon = "echo $$ >> " + file + "; exec sleep 600";
-  const std::string script = "setsid sh -c 'setsid sh -c \"" + daemon + "\" & " + daemon +
-                             "' > /dev/null 2>&1 & until [ \"$(wc -l 2> /dev/null < " + file +
-                             ")\" = 2 ]; do :; done";
+  const testing::TemporaryFolder folder;
+  const std::string file = folder.path + "/pids";
+  const std::string rest = " >> " + file + "; exec sleep 600";
+  // The inner shell's own number, not that of the shell around it.
+  const std::string script = "setsid sh -c 'setsid sh -c \"echo \\$\\$" + rest + "\" & echo $$" +
+                             rest + "' > /dev/null 2>&1 & until [ \"$(wc -l 2> /dev/null < " +
+                             file + ")\" = 2 ]; do :; done";
   const pid_t agent = ::fork();
   REQUIRE(agent >= 0);
   if (agent == 0) {
@@ -45,11 +48,11 @@ TEST_CASE("a daemon of a child, and its own daemon, end with us; an earlier chil
   std::ifstream pids(file);
   int count = 0;
   for (pid_t pid = 0; pids >> pid; ++count) {
-    CHECK(testing::gone(pid));
-    ::kill(pid, SIGKILL);
+    const bool gone = testing::gone(pid);
+    CHECK(gone);
+    if (!gone) ::kill(pid, SIGKILL);
   }
   CHECK(count == 2);
-  ::unlink(file.c_str());
 }
 
 TEST_CASE("who adopts nobody ends nobody") {
