@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "render/exported.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,16 +90,18 @@ void consequences(const Cause& cause, const Style& style, std::ostream& out) {
   }
 }
 
-}  // namespace
-
-void cause(std::size_t place, const Cause& cause, const Style& style, std::ostream& out) {
-  const Finding& finding = cause.finding;
+void head(std::size_t place, const Finding& finding, const Style& style, std::ostream& out) {
   const CheckResult result = as_result(finding.severity);
   out << place << ". " << style.symbol(result) << ' ' << style.by_result(result, finding.code)
       << style.dim("  [" + std::string(slug(finding.severity)) + ", " +
                    std::string(slug(finding.certainty)) +
                    ", symptom: " + std::string(slug(finding.symptom)) + "]")
       << '\n';
+}
+
+void in_full(std::size_t place, const Cause& cause, const Style& style, std::ostream& out) {
+  const Finding& finding = cause.finding;
+  head(place, finding, style, out);
   out << wrapped(printable(cause.title), 3, style.width());
   out << wrapped(printable(finding.summary), 3, style.width());
   const std::string names = whom(finding.subjects);
@@ -108,6 +111,79 @@ void cause(std::size_t place, const Cause& cause, const Style& style, std::ostre
   consequences(cause, style, out);
   out << wrapped("Ranked here: " + printable(cause.because), 3, style.width());
   out << "   " << style.dim("distdoctor explain " + finding.code) << "\n\n";
+}
+
+// --- the same on another node ---
+
+// What is said of a node, with its name left out.
+std::string nameless(std::string text, const std::string& host) {
+  for (auto at = text.find(host); at != std::string::npos; at = text.find(host, at + 1)) {
+    text.replace(at, host.size(), 1, '\0');
+  }
+  return text;
+}
+
+bool about_one_node(const Finding& finding) {
+  const Subjects& about = finding.subjects;
+  return about.nodes.size() == 1 && !about.nodes.front().empty() && about.pairs.empty();
+}
+
+// What was observed may differ: the summary says it.
+std::vector<std::string> said_of(const Finding& finding) {
+  const std::string& host = finding.subjects.nodes.front();
+  std::vector<std::string> words;
+  for (const Evidence& row : finding.evidence) {
+    for (const std::string* text :
+         {&row.node, &row.fact, &row.expected, &row.context, &row.command})
+      words.push_back(nameless(*text, host));
+  }
+  for (const Fix& fix : finding.fix) {
+    words.push_back(std::string(slug(fix.kind)));
+    for (const std::string* text : {&fix.node, &fix.command, &fix.text})
+      words.push_back(nameless(*text, host));
+    for (const auto& [name, value] : fix.env) words.push_back(name + "=" + value.value_or("\n"));
+  }
+  return words;
+}
+
+bool same_on_another_node(const Cause& above, const Cause& cause) {
+  const Finding& a = above.finding;
+  const Finding& b = cause.finding;
+  if (!about_one_node(a) || !about_one_node(b) || a.subjects.nodes == b.subjects.nodes)
+    return false;
+  return a.code == b.code && a.severity == b.severity && a.certainty == b.certainty &&
+         a.symptom == b.symptom && cause.explains.empty() && cause.also_explains.empty() &&
+         said_of(a) == said_of(b);
+}
+
+void in_short(std::size_t place,
+              std::size_t above,
+              const Cause& cause,
+              const Style& style,
+              std::ostream& out) {
+  const Finding& finding = cause.finding;
+  head(place, finding, style, out);
+  out << wrapped(printable(finding.summary), 3, style.width());
+  out << wrapped("Evidence and fix as under " + std::to_string(above) + ", on " +
+                     printable(finding.subjects.nodes.front()) + " (-v shows all)",
+                 3, style.width())
+      << '\n';
+}
+
+}  // namespace
+
+void causes(const std::vector<Cause>& causes, const Style& style, std::ostream& out) {
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    const auto* const end = causes.data() + i;
+    const auto* const above = std::find_if(causes.data(), end, [&](const Cause& before) {
+      return same_on_another_node(before, causes[i]);
+    });
+    if (above == end || style.verbose()) {
+      in_full(i + 1, causes[i], style, out);
+    } else {
+      in_short(i + 1, static_cast<std::size_t>(above - causes.data()) + 1, causes[i], style, out);
+    }
+  }
 }
 
 }  // namespace distdoctor::render

@@ -87,8 +87,7 @@ void module(std::string_view area, const Report& report, const Style& style, std
 void diagnosis(const Report& report, const Style& style, std::ostream& out) {
   if (report.diagnosis.causes.empty()) return;
   out << '\n' << style.heading("Diagnosis") << "\n\n";
-  std::size_t place = 0;
-  for (const Cause& item : report.diagnosis.causes) cause(++place, item, style, out);
+  causes(report.diagnosis.causes, style, out);
 }
 
 std::string count_of(const Diagnosis& diagnosis, Severity severity) {

@@ -87,6 +87,48 @@ TEST_CASE(
   }
 }
 
+Cause without_plugin(const std::string& host, const std::string& count) {
+  Cause cause{.finding = {.code = "software-efa-not-usable",
+                          .severity = Severity::degraded,
+                          .certainty = Certainty::likely,
+                          .symptom = Symptom::slow,
+                          .subjects = {.nodes = {host}},
+                          .summary = host + " has " + count + " devices and no plugin"},
+              .title = "NCCL cannot use EFA",
+              .because = "likely degraded"};
+  cause.finding.evidence = {
+      {.node = host, .fact = "EFA", .observed = count, .expected = "a plugin", .command = "ls"}};
+  cause.finding.fix = {{.node = host, .kind = Fix::Kind::manual, .text = "install it on " + host}};
+  return cause;
+}
+
+TEST_CASE("the same on another node is told in short, and with -v in full") {
+  const Diagnosis alike{.causes = {without_plugin("node0", "4"), without_plugin("node1", "2")}};
+  const std::string brief = printed(alike, {.utf8 = false});
+  CHECK(has(brief, "install it on node0"));
+  CHECK_FALSE(has(brief, "install it on node1"));
+  CHECK(has(brief,
+            "   node1 has 2 devices and no plugin\n"
+            "   Evidence and fix as under 1, on node1 (-v shows all)\n"));
+  CHECK(has(printed(alike, {.utf8 = false, .verbose = true}), "install it on node1"));
+}
+
+TEST_CASE("what differs in more than the node is told in full") {
+  const auto full = [](void (*change)(Cause&)) {
+    Diagnosis two{.causes = {without_plugin("node0", "4"), without_plugin("node1", "4")}};
+    change(two.causes[1]);
+    const std::string out = printed(two, {.utf8 = false});
+    return !has(out, "as under 1");
+  };
+  CHECK_FALSE(full([](Cause&) {}));
+  CHECK(full([](Cause& cause) { cause.finding.fix[0].text = "another way"; }));
+  CHECK(full([](Cause& cause) { cause.finding.evidence[0].command = "ls /opt"; }));
+  CHECK(full([](Cause& cause) { cause.finding.severity = Severity::notice; }));
+  CHECK(full([](Cause& cause) { cause.also_explains = {"net-one-way-dropped"}; }));
+  CHECK(full([](Cause& cause) { cause.finding.subjects.nodes = {"node0"}; }));
+  CHECK(full([](Cause& cause) { cause.finding.subjects.pairs = {{"node0", "node1"}}; }));
+}
+
 TEST_CASE("a setting says where it comes from, once") {
   ClusterFacts cluster = testing::healthy_cluster(2);
   const auto line = [&](const Origin& origin) {
