@@ -56,21 +56,26 @@ Finding finding_of(const Case& c, const RdmaNode& one, const VerbsDevice& device
   return finding;
 }
 
+// How many of the devices in use were opened, and so looked at.
+std::size_t judge_node(const Case& c, const RdmaNode& one, Judge& judge) {
+  if (one.hcas->used.empty()) return 0;
+  const Verbs* verbs = judge.see(*one.node, "verbs", one.node->verbs);
+  if (verbs == nullptr) return 0;
+  std::size_t opened = 0;
+  for (const VerbsDevice& device : verbs->devices) {
+    if (!uses(one, device.name) || !device.error.empty()) continue;
+    ++opened;
+    if (broken(*one.node, device, judge)) judge.report(finding_of(c, one, device));
+  }
+  return opened;
+}
+
 void run(const Case& c, Judge& judge) {
   const auto nodes = rdma_nodes(c, judge);
   if (c.cluster.nodes.size() < 2) return judge.skip("one node alone");
   if (all_unused(nodes, judge)) return;
   std::size_t opened = 0;
-  for (const RdmaNode& one : nodes) {
-    if (one.hcas->used.empty()) continue;
-    const Verbs* verbs = judge.see(*one.node, "verbs", one.node->verbs);
-    if (verbs == nullptr) continue;
-    for (const VerbsDevice& device : verbs->devices) {
-      if (!uses(one, device.name) || !device.error.empty()) continue;
-      ++opened;
-      if (broken(*one.node, device, judge)) judge.report(finding_of(c, one, device));
-    }
-  }
+  for (const RdmaNode& one : nodes) opened += judge_node(c, one, judge);
   if (opened == 0) judge.skip("libibverbs opened none of the devices in use");
 }
 

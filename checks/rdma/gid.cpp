@@ -52,6 +52,16 @@ struct Chosen {
   }
 };
 
+Chosen chosen_at(const RdmaNode& one, const HcaChoice& hca, const RdmaPort& port) {
+  const auto gid = std::ranges::find(port.gids, hca.gid_index.value_or(0), &Gid::index);
+  const bool there = gid != port.gids.end();
+  return {.one = &one,
+          .hca = &hca,
+          .port = &port,
+          .gid = there ? &*gid : nullptr,
+          .kind = there ? kind_of(*gid) : Kind::missing};
+}
+
 // A port that is up has one GID at least: an empty table is one that was not seen.
 std::vector<Chosen> chosen_gids(const std::vector<RdmaNode>& nodes, Judge& judge) {
   std::vector<Chosen> all;
@@ -61,15 +71,9 @@ std::vector<Chosen> chosen_gids(const std::vector<RdmaNode>& nodes, Judge& judge
       if (!hca.roce || port == nullptr) continue;
       if (port->gids.empty()) {
         miss_of_port(one, hca, "gids", judge);
-        continue;
+      } else {
+        all.push_back(chosen_at(one, hca, *port));
       }
-      const auto gid = std::ranges::find(port->gids, hca.gid_index.value_or(0), &Gid::index);
-      const bool there = gid != port->gids.end();
-      all.push_back({.one = &one,
-                     .hca = &hca,
-                     .port = port,
-                     .gid = there ? &*gid : nullptr,
-                     .kind = there ? kind_of(*gid) : Kind::missing});
     }
   }
   return all;

@@ -275,22 +275,26 @@ void note_unjudged(const Broken& broken, Judge& judge) {
   }
 }
 
-void judge_path(const Case& c, const RdmaPath& path, Judge& judge) {
-  const Broken broken{&path, sender_of(c, path), receiver_of(c, path)};
-  if (broken.sender.node == nullptr || broken.receiver.node == nullptr) return;
-  if (is_second_try(c, path)) return;
-  if (!is_broken(path) || tcp_between(c, path) == Tcp::fails) return note_unjudged(broken, judge);
+void report_broken(const Case& c, const Broken& broken, Judge& judge) {
+  const RdmaPath& path = *broken.path;
   if (passed_later(c, path)) return report_lost(c, broken, judge);
   if (!path.error.empty()) {
     const bool at_sender = path.failed_at == path.from;
     const auto netdev = netdev_elsewhere(at_sender ? broken.sender : broken.receiver);
     if (!netdev.empty()) return report_namespace(c, broken, netdev, judge);
     if (is_no_route(path)) return report_route(c, broken, judge);
-  } else {
-    if (const auto at = filtered_between(broken.sender, broken.receiver))
-      return report_filter(c, broken, *at, judge);
+  } else if (const auto at = filtered_between(broken.sender, broken.receiver)) {
+    return report_filter(c, broken, *at, judge);
   }
   report_lost(c, broken, judge);
+}
+
+void judge_path(const Case& c, const RdmaPath& path, Judge& judge) {
+  const Broken broken{&path, sender_of(c, path), receiver_of(c, path)};
+  if (broken.sender.node == nullptr || broken.receiver.node == nullptr) return;
+  if (is_second_try(c, path)) return;
+  if (!is_broken(path) || tcp_between(c, path) == Tcp::fails) return note_unjudged(broken, judge);
+  report_broken(c, broken, judge);
 }
 
 // What of the ports in use nobody tried.

@@ -41,11 +41,12 @@ inline Refusal refusal_kind(const RdmaNode& one, const std::string& device) {
   }
 }
 
+inline constexpr std::string_view kGroupOrNamespace =
+    ": a device control group (cgroup) forbids it, or the device belongs to another network "
+    "namespace (RDMA's mode is exclusive)";
 inline constexpr std::string_view kRefusals[] = {
     "", ": its file mode or a security module forbids it",
-    ": a device control group (cgroup) forbids it",
-    ": a device control group (cgroup) forbids it, or the device belongs to another network "
-    "namespace (RDMA's mode is exclusive)",
+    ": a device control group (cgroup) forbids it", kGroupOrNamespace,
     ": the RDMA control group (cgroup) has no handle left"};
 
 inline std::string_view text_of(Refusal refusal) {

@@ -136,6 +136,8 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        give_infiniband(w);
        exclusive(w);
+       World::change(w.node(1).identity,
+                     [](Identity& identity) { identity.os = "Ubuntu 22.04.4 LTS"; });
        w.node(1).verbs = Verbs{.library = "/usr/lib/libibverbs.so.1"};
      },
      {tried("libibverbs does not list it", "(manual)", ": it is in another network namespace")}},
