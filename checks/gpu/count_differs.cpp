@@ -164,7 +164,7 @@ constexpr Page kNonePage{
     .confirm = "`nvidia-smi -L` (`rocm-smi`) and `lspci -d 10de:` on the node.",
     .fix = "Take the node that was meant; give the container its GPUs; else leave the node out.",
     .verify = kVerify};
-constexpr std::string_view kNoneCauses[] = {"gpu-too-few"};
+constexpr std::string_view kNoneCauses[] = {"gpu-fewer-than-expected", "gpu-too-few"};
 constexpr Code kCodes[] = {{.id = "gpu-none",
                             .fault_class = FaultClass::gpu_fault,
                             .worst = Severity::blocker,

@@ -79,7 +79,7 @@ constexpr Page kPage{
     .confirm = "`nvidia-smi -L | wc -l` (`rocm-smi`) on the node, against the policy file.",
     .fix = "Take the node out, and see why: kernel log, PCI bus, power. Or mend the policy.",
     .verify = "`nvidia-smi -L` lists as many as the policy says."};
-constexpr std::string_view kCauses[] = {"gpu-too-few"};
+constexpr std::string_view kCauses[] = {"gpu-count-differs", "gpu-too-few"};
 constexpr Code kCodes[] = {{.id = "gpu-fewer-than-expected",
                             .fault_class = FaultClass::gpu_fault,
                             .worst = Severity::blocker,

@@ -83,7 +83,8 @@ constexpr Page kPage{
         "Reset the GPU where that is all it needs, else reboot the node or take it off the power. "
         "If it happens again: seat, power cables, temperature, then the vendor.",
     .verify = "`nvidia-smi -L` lists all GPUs without an error."};
-constexpr std::string_view kFewer[] = {"gpu-count-differs", "gpu-missing", "gpu-too-few"};
+constexpr std::string_view kFewer[] = {"gpu-count-differs", "gpu-fewer-than-expected",
+                                       "gpu-missing", "gpu-too-few"};
 constexpr Code kCodes[] = {{.id = "gpu-lost",
                             .fault_class = FaultClass::gpu_fault,
                             .worst = Severity::blocker,

@@ -34,17 +34,31 @@ bool in_one_subnet(const Link& one, const Link& other) {
   });
 }
 
-// A connection between the two over these links got no answer. A router between them (proxy ARP,
-// EVPN) keeps two equal MACs apart.
-bool silent(const ClusterFacts& cluster, const NodeFacts& from, const Twins& twins) {
+using Dials = std::vector<const Dial*>;
+
+// To the other one's addresses on its link.
+Dials dials_from(const ClusterFacts& cluster, const NodeFacts& from, const Twins& twins) {
   const NodeFacts& to = &from == twins.one ? *twins.other : *twins.one;
   const Link& link = &from == twins.one ? *twins.others : *twins.link;
-  return std::ranges::any_of(link.addresses, [&](const LinkAddress& row) {
-    return std::ranges::any_of(
-        dials_between(cluster, from.host, to.host, row.address), [](const Dial* dial) {
-          return dial->outcome == Outcome::timed_out || dial->outcome == Outcome::host_unreachable;
-        });
-  });
+  Dials all;
+  for (const LinkAddress& row : link.addresses) {
+    std::ranges::copy(dials_between(cluster, from.host, to.host, row.address),
+                      std::back_inserter(all));
+  }
+  return all;
+}
+
+bool unanswered(const Dial* dial) {
+  return dial->outcome == Outcome::timed_out || dial->outcome == Outcome::host_unreachable;
+}
+
+// No connection between the two over these links got any answer, and some were tried. A router
+// between them (proxy ARP, EVPN) keeps two equal MACs apart.
+bool silent(const ClusterFacts& cluster, const Twins& twins) {
+  Dials all = dials_from(cluster, *twins.one, twins);
+  std::ranges::copy(dials_from(cluster, *twins.other, twins), std::back_inserter(all));
+  return std::ranges::any_of(all, unanswered) &&
+         std::ranges::none_of(all, [](const Dial* dial) { return dial->outcome == Outcome::ok; });
 }
 
 using Places = std::vector<std::pair<const NodeFacts*, const Link*>>;
@@ -62,7 +76,7 @@ std::map<std::string, Places> links_by_mac(const ClusterFacts& cluster) {
 
 bool in_each_others_way(const ClusterFacts& cluster, const Twins& twins) {
   if (twins.one == twins.other || !in_one_subnet(*twins.link, *twins.others)) return false;
-  return silent(cluster, *twins.one, twins) || silent(cluster, *twins.other, twins);
+  return silent(cluster, twins);
 }
 
 std::vector<Twins> twins_in(const ClusterFacts& cluster) {
@@ -91,7 +105,7 @@ void report(const Twins& twins, Judge& judge) {
   judge.report(
       {.code = "net-duplicate-mac",
        .severity = Severity::blocker,
-       .certainty = Certainty::proved,
+       .certainty = Certainty::likely,
        .symptom = Symptom::hang,
        .subjects = {.nodes = {one->host, other->host}, .pairs = {{one->host, other->host}}},
        .summary = fmt::format("{} of {} and {} of {} have one MAC, {}, in one network", link->name,

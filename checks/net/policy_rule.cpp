@@ -91,9 +91,16 @@ Evidence hidden_evidence(const Stuck& stuck, const std::string& rules) {
                              ip_command(stuck.to), shell_quote(stuck.to.text()), stuck.port)};
 }
 
+// `ip rule del` takes the first one with that preference, whichever it is.
+bool alone_in_its_place(const NodeFacts& node, const PolicyRule& rule) {
+  return std::ranges::count_if(*node.rules, [&](const PolicyRule& other) {
+           return other.v6 == rule.v6 && other.priority == rule.priority;
+         }) == 1;
+}
+
 Fix mend_hidden(const Stuck& stuck, const std::vector<const PolicyRule*>& rules) {
   const std::string ip = ip_command(stuck.to);
-  if (rules.size() == 1) {
+  if (rules.size() == 1 && alone_in_its_place(*stuck.node, *rules.front())) {
     return {.node = stuck.node->host,
             .kind = Fix::Kind::shell,
             .command = fmt::format("{} rule del pref {}", ip, rules.front()->priority),

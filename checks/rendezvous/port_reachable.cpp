@@ -295,8 +295,8 @@ void report_not_up(const Case& c, const Readings& readings, Judge& judge) {
         first.target->host, port, first.target->host);
   } else if (v6_listener(*first.target, first.dial->address, first.dial->port) != nullptr) {
     summary = fmt::format(
-        "{} answers at MASTER_PORT {} with a reset: what listens there takes IPv6 only, and "
-        "MASTER_ADDR leads to {}",
+        "{} answers at MASTER_PORT {} with a reset: what listens there takes IPv6 only while "
+        "MASTER_ADDR leads to {}, or came or went meanwhile",
         first.target->host, port, first.dial->address.text());
     by_family = true;
   } else if (host != nullptr) {
@@ -308,15 +308,15 @@ void report_not_up(const Case& c, const Readings& readings, Judge& judge) {
                     static_cast<int>(waiting->process->age_s), first.target->host, port);
   }
   Finding finding = about(c, readings, "rendezvous-not-up", std::move(summary));
-  finding.severity = stuck || by_family ? Severity::blocker : Severity::notice;
-  finding.certainty = Certainty::likely;
+  finding.severity = stuck ? Severity::blocker : Severity::notice;
+  finding.certainty = by_family && !stuck ? Certainty::possible : Certainty::likely;
   finding.subjects.nodes = {first.target->host};
   if (by_family) {
-    finding.fix.push_back(
-        {.node = first.target->host,
-         .kind = Fix::Kind::manual,
-         .text = "set MASTER_ADDR to an IPv6 address of that node, or let its listener take IPv4, "
-                 "too (`sysctl net.ipv6.bindv6only` must be 0)"});
+    finding.fix.push_back({.node = first.target->host,
+                           .kind = Fix::Kind::manual,
+                           .text = "if it is there and stays: set MASTER_ADDR to an IPv6 address "
+                                   "of that node, or let its listener take IPv4, "
+                                   "too (`sysctl net.ipv6.bindv6only` must be 0)"});
   } else if (stuck) {
     finding.fix.push_back({.node = first.target->host,
                            .kind = Fix::Kind::manual,

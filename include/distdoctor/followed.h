@@ -12,6 +12,15 @@
 
 namespace distdoctor {
 
+// Behind the first character: another one of a name, so that $LIBDIR is not $LIB.
+inline bool goes_on(std::string_view text) {
+  const bool braced = text.starts_with('}');
+  const char next = text.size() > 1 ? text[1] : '/';
+  const bool of_a_name = (next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z') ||
+                         (next >= '0' && next <= '9') || next == '_';
+  return !braced && of_a_name;
+}
+
 // $ORIGIN and its kind are the loader's, not the shell's.
 inline bool needs_a_shell(std::string_view value) {
   constexpr std::string_view kOfLoader[] = {"ORIGIN",   "LIB",   "PLATFORM",
@@ -20,7 +29,7 @@ inline bool needs_a_shell(std::string_view value) {
        at = value.find_first_of("$`", at + 1)) {
     const auto rest = value.substr(at + 1);
     const bool loader = value[at] == '$' && std::ranges::any_of(kOfLoader, [&](auto token) {
-                          return rest.starts_with(token);
+                          return rest.starts_with(token) && !goes_on(rest.substr(token.size() - 1));
                         });
     if (!loader) return true;
   }

@@ -167,13 +167,13 @@ void add_logged(const KernelLog& log, IsOfLink is_of_link, LinkLosses& losses) {
 }
 
 // More than once, and of a long time more than once a day: once is a switch that was started anew.
-// What the interface alone counted is not enough.
+// Of what the interface counted (another MTU, another ring) only what the log tells, too.
 inline bool flaps(const LinkLosses& losses) {
   constexpr double kDay = 86'400;
-  if (losses.of_interface && losses.logged.empty()) return false;
-  return losses.times() > 1 &&
-         static_cast<double>(losses.times()) >
-             (losses.by_counter() ? losses.counted_s : losses.logged_s) / kDay;
+  const bool by_log = losses.of_interface || !losses.by_counter();
+  const auto times = by_log ? static_cast<std::int64_t>(losses.logged.size()) : losses.times();
+  return times > 1 &&
+         static_cast<double>(times) > (by_log ? losses.logged_s : losses.counted_s) / kDay;
 }
 
 // "3 times within the last hour, 10 min ago at last", "once since the earlier look 2 h ago".

@@ -81,8 +81,8 @@ inline const Listener* listener_at(const NodeFacts& node,
   return found == all.end() ? nullptr : &*found;
 }
 
-// What listens at the port for IPv6 alone, as far as that shows: a wildcard of IPv6, and none of
-// IPv4; else null.
+// What may listen at the port for IPv6 alone: a wildcard of IPv6, and none of IPv4; else null. Most
+// of them serve IPv4, too.
 inline const Listener* v6_listener(const NodeFacts& node,
                                    const Address& address,
                                    std::uint16_t port) {
@@ -361,7 +361,9 @@ inline void ask_the_rules(Reading& reading) {
   const bool both_pass =
       says(reading.at_sender, FilterSays::passes) && says(reading.at_target, FilterSays::passes);
   // A plain reset of what listens by IPv6, with no rule that sends one: it does not serve IPv4.
-  const bool plain = dial.outcome == Outcome::refused && !icmp_sender(dial) && !dial.ours;
+  const bool got_there = !dial.syn_arrived.known() || *dial.syn_arrived;
+  const bool plain =
+      dial.outcome == Outcome::refused && !icmp_sender(dial) && !dial.ours && got_there;
   if (plain && both_pass && reading.target != nullptr &&
       v6_listener(*reading.target, dial.address, dial.port) != nullptr) {
     reading.kind = Kind::refused;

@@ -1,5 +1,6 @@
 #include "base/job_places.h"
 
+#include "base/secrets.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace {
 using Environment = std::map<std::string, std::string>;
 
 constexpr std::size_t kLongest = std::size_t{64} << 10;
-constexpr int kDeepest = 8;  // ${A:-${B:-...}}
+constexpr std::string_view kMasked = "***";  // what mask_value puts in place of a secret
+constexpr int kDeepest = 8;                  // ${A:-${B:-...}}
 constexpr std::array<std::string_view, 4> kLists = {"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH",
                                                     "PYTHONPATH"};
 constexpr std::array<std::string_view, 7> kOthers = {
@@ -51,6 +53,7 @@ class Filler {
       : own_(own), environment_(environment) {}
 
   std::optional<std::string> fill(std::string_view text, int depth = 0) const {
+    if (text.contains(kMasked)) return std::nullopt;
     std::string done;
     while (!text.empty() && done.size() <= kLongest) {
       const auto dollar = text.find('$');
@@ -88,6 +91,7 @@ class Filler {
       return std::string("${").append(name).append("}");
     }
     if (depth == kDeepest || name.empty() || one_of(name, kOfLoader)) return std::nullopt;
+    if (names_a_secret(name)) return std::nullopt;
     const auto known = environment_.find(std::string(name));
     const bool set = known != environment_.end() && !known->second.empty();
     if (const auto otherwise = after_prefix(rest, ":-")) {
@@ -97,10 +101,10 @@ class Filler {
     return std::nullopt;
   }
 
-  // A job's shell stands in another folder, and is another task.
+  // A job's shell stands in another folder, and is another task. No secret gets into a path.
   std::optional<std::string> value(std::string_view name) const {
-    const bool elsewhere = name.empty() || name == "PWD" || name == "OLDPWD" ||
-                           name.ends_with("RANK") || name.starts_with("SLURM_");
+    const bool elsewhere = name.empty() || names_a_secret(name) || name == "PWD" ||
+                           name == "OLDPWD" || name.ends_with("RANK") || name.starts_with("SLURM_");
     if (elsewhere) return std::nullopt;
     const auto found = environment_.find(std::string(name));
     if (found != environment_.end()) return found->second;

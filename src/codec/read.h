@@ -108,6 +108,7 @@ class Reader {
   }
   template <class T>
   void read(Value json, Observed<T>& x) {
+    if (json.kind() == Kind::null) return;  // it was an optional to an older version
     const auto why = json.size() == 1 ? json.find("unknown") : std::nullopt;
     if (why && why->find("kind")) {
       Unknown unknown;

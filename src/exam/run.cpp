@@ -167,7 +167,7 @@ class Exam {
     for (std::size_t i = 0; i < cluster().nodes.size(); ++i) {
       const NodeFacts& node = cluster().nodes[i];
       auto places = rules::places_in_force(cluster(), node, sent);
-      if (!node.reached || places == sent) continue;
+      if (!node.reached || !node.settings.known() || places == sent) continue;
       asks.push_back({.host = node.host,
                       .request = CollectRequest{.collectors = {"software", "nccl_library"},
                                                 .settings = std::move(places)}});

@@ -28,11 +28,6 @@ constexpr std::chrono::milliseconds kLook{2};
 
 std::atomic<bool> adopting = false;
 
-std::vector<pid_t>& earlier_children() {
-  static std::vector<pid_t> pids;
-  return pids;
-}
-
 std::string text_of(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
@@ -67,10 +62,18 @@ pid_t parent_of(const std::string& pid) {
   return words.size() > 2 ? parse_int<pid_t>(words[2]).value_or(0) : 0;
 }
 
+// In a PID namespace whose /proc is another one's, the numbers there are not ours.
+bool is_our_proc() {
+  std::array<char, 16> self{};
+  const auto length = ::readlink("/proc/self", self.data(), self.size());
+  return length > 0 && std::string_view(self.data(), static_cast<std::size_t>(length)) ==
+                           std::to_string(::getpid());
+}
+
 // By thread, as the kernel lists them (CONFIG_PROC_CHILDREN); else by a look at every process.
 std::vector<pid_t> children() {
   std::vector<pid_t> pids;
-  if (::access("/proc/self/task", F_OK) != 0) return pids;
+  if (!is_our_proc()) return pids;
   const std::string main_list = "/proc/self/task/" + std::to_string(::getpid()) + "/children";
   if (::access(main_list.c_str(), F_OK) != 0) {
     for (const std::string& name : numbers_in("/proc")) {
@@ -88,26 +91,17 @@ std::vector<pid_t> children() {
   return pids;
 }
 
-std::vector<pid_t> later_children() {
-  auto pids = children();
-  std::erase_if(pids, [](pid_t pid) {
-    return std::ranges::find(earlier_children(), pid) != earlier_children().end();
-  });
-  return pids;
-}
-
 }  // namespace
 
 void adopt_orphans() {
-  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return;
-  earlier_children() = children();
-  adopting = true;
+  if (!is_our_proc() || !children().empty()) return;
+  adopting = ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
 void end_children(Deadline deadline) {
   if (!adopting) return;
   run_no_more_children();
-  for (auto left = later_children(); !left.empty(); left = later_children()) {
+  for (auto left = children(); !left.empty(); left = children()) {
     for (const pid_t pid : left) ::kill(pid, SIGKILL);
     if (deadline.expired()) return;
     ::poll(nullptr, 0, static_cast<int>(kLook.count()));

@@ -6,7 +6,7 @@
 namespace distdoctor::machine {
 
 // From now on an orphan below us becomes our child (prctl(2), PR_SET_CHILD_SUBREAPER; not passed
-// on by fork). Children that we have already are left alone by end_children().
+// on by fork). Not where we have children already: whoever started us made them, and theirs.
 void adopt_orphans();
 
 // Starts no child any more, and kills those that there are, the adopted ones and whatever they

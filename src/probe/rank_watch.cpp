@@ -19,6 +19,9 @@
 namespace distdoctor::probe {
 namespace {
 
+// What a look at all ranks takes, unless one of them hangs.
+constexpr std::chrono::milliseconds kNoteTime{200};
+
 // Reaped by somebody else is as good as dead.
 bool is_dead(pid_t pid) {
   siginfo_t how{};
@@ -63,7 +66,9 @@ bool RankWatch::add(pid_t pid) {
 
 SharedSegments RankWatch::take(pid_t pid) {
   SharedSegments all = nccl_segments_of(pid, folder_);
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
+  // Of a dead rank nobody but note() may know.
+  noted_.wait_for(lock, kNoteTime, [&] { return !noting_; });
   const auto found = ranks_.extract(pid);
   if (!found.empty()) add_new(found.mapped(), all);
   return all;
@@ -122,6 +127,7 @@ void RankWatch::note() {
   {
     const std::scoped_lock lock(mutex_);
     for (const auto& rank : ranks_) seen[rank.first];
+    noting_ = true;
   }
   for (auto& [pid, segments] : seen) segments = nccl_segments_of(pid, folder_);
   const std::scoped_lock lock(mutex_);
@@ -129,6 +135,8 @@ void RankWatch::note() {
     const auto rank = ranks_.find(pid);
     if (rank != ranks_.end()) add_new(segments, rank->second);
   }
+  noting_ = false;
+  noted_.notify_all();
 }
 
 }  // namespace distdoctor::probe

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <string>
@@ -44,6 +45,8 @@ class RankWatch {
   std::mutex mutex_;
   std::map<pid_t, SharedSegments> ranks_;
   bool over_ = false;
+  bool noting_ = false;  // what it has read is not among `ranks_` yet
+  std::condition_variable noted_ = {};
   Fd stop_ = {};  // an eventfd; readable when the thread is to end
   std::thread looking_;
 };

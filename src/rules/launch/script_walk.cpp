@@ -271,7 +271,7 @@ void ScriptWalk::put_before(const std::string& name, const std::string& folder) 
 // find.
 bool ScriptWalk::activate(const std::vector<std::string>& argv) {
   const auto prefix = before_suffix(argv.front(), "/bin/activate");
-  if (!prefix) return argv.front().ends_with("activate");
+  if (!prefix) return argv.front() == "activate" || argv.front().ends_with("/activate");
   export_variable("VIRTUAL_ENV", std::string(*prefix));
   put_before("PATH", std::string(*prefix) + "/bin");
   return true;

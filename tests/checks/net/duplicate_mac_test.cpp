@@ -18,6 +18,7 @@ void one_mac(World& w) {
 }
 void silence(World& w) {
   fail_data(w, 0, 1, {});
+  fail_data(w, 1, 0, {});
 }
 
 const std::vector<CheckCase> cases = {
@@ -29,7 +30,7 @@ const std::vector<CheckCase> cases = {
      },
      {{.code = "net-duplicate-mac",
        .severity = blocker,
-       .certainty = proved,
+       .certainty = likely,
        .symptom = Symptom::hang,
        .says = "eth1 of node0 and eth1 of node1 have one MAC, 02:00:00:00:00:07",
        .blamed = {"node0", "node1"},
@@ -39,6 +40,11 @@ const std::vector<CheckCase> cases = {
                     "eth1"},
        .fixes = {"node1: (manual)"}}}},
     {"near miss: they reach each other, so something keeps them apart", one_mac},
+    {"near miss: one way they reach each other, so that it is something else",
+     [](World& w) {
+       one_mac(w);
+       fail_data(w, 0, 1, {});
+     }},
     {"near miss: ipvlan of one card",
      [](World& w) {
        one_mac(w);

@@ -57,12 +57,12 @@ const std::vector<CheckCase> cases = {
     {"as the counter tells alone: no more than a notice",
      [](World& w) { lost_since(w, 5); },
      {flaps(notice, "5 times since the earlier look 2 h ago", {counted("5")})}},
-    {"as both tell, the log back to the earlier look",
+    {"as both tell, and the log of one: another MTU counts, too",
      [](World& w) {
        lost_since(w, 2);
        log_of(w, {{50, kUp}, {94'000, kDown}, {94'010, kUp}});
      },
-     {flaps(degraded,
+     {flaps(notice,
             "2 times since the earlier look 2 h ago, 100 min ago at last",
             {counted("2"), kLogged})}},
     {"the log tells of more than the counter",

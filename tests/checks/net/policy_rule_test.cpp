@@ -45,6 +45,25 @@ const std::vector<CheckCase> cases = {
        made.certainty = likely;
        return made;
      }()}},
+    {"another rule has its preference: `ip rule del` might take that one",
+     [](World& w) {
+       add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
+       World::change(w.node(1).rules, [](std::vector<PolicyRule>& rules) {
+         rules.push_back({.priority = 100, .table = 254, .from = addr("192.0.2.1")});
+       });
+       fails(w);
+     },
+     {[] {
+       Verdict made =
+           routing("net-policy-rule",
+                   "keeps traffic from 10.20.0.10 (node0): 100: by protocol, port, user", "node1",
+                   {kHidden + "100: by protocol, port, user or the like, not rules that lead to "
+                              "node0; ip rule show; ip route get 10.20.0.10 ipproto tcp dport "
+                              "32768"},
+                   {"node1: (manual)"});
+       made.certainty = likely;
+       return made;
+     }()}},
     {"two such rules: a person has to choose",
      [](World& w) {
        add_rule(w, 1, {.priority = 100, .action = RuleAction::other});

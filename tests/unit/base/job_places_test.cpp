@@ -18,11 +18,9 @@ struct Row {
   bool whole = true;
 };
 
-const std::map<std::string, std::string> kEnvironment = {{"LD_LIBRARY_PATH", "/own:/lib64"},
-                                                         {"OFI", "/opt/ofi"},
-                                                         {"EMPTY", ""},
-                                                         {"PWD", "/here"},
-                                                         {"SLURM_JOB_TMP", "/tmp/1"}};
+const std::map<std::string, std::string> kEnvironment = {
+    {"LD_LIBRARY_PATH", "/own:/lib64"}, {"OFI", "/opt/ofi"},        {"EMPTY", ""}, {"PWD", "/here"},
+    {"JOB_API_KEY", "hunter2"},         {"SLURM_JOB_TMP", "/tmp/1"}};
 
 const std::vector<Row> kRows = {
     {"LD_LIBRARY_PATH", "/a:/b", "/a:/b"},
@@ -43,6 +41,9 @@ const std::vector<Row> kRows = {
     {"NCCL_NET_PLUGIN", "${OFI", "", false},
     {"NCCL_NET_PLUGIN", "a$", "", false},
     {"NCCL_TOPO_FILE", "$LOCAL_RANK.xml", "", false},
+    {"NCCL_TOPO_FILE", "/run/$JOB_API_KEY/topo.xml", "", false},
+    {"LD_LIBRARY_PATH", "/a:${JOB_API_KEY:+$JOB_API_KEY}:/b", "/a:/b", false},
+    {"LD_LIBRARY_PATH", "/usr/lib:***@12/lib", "/usr/lib", false},  // masked on its way
 };
 
 }  // namespace

@@ -125,6 +125,12 @@ TEST_CASE("read: what was written reads back the same") {
   CHECK(back == x);
 }
 
+TEST_CASE("read: what an older version did not know is unknown") {
+  Everything back;
+  REQUIRE(read_json(R"({"env":null})", back, "read").has_value());
+  CHECK_FALSE(back.env.known());
+}
+
 TEST_CASE("write: shapes") {
   CHECK(write_json(std::optional<int>()) == "null");
   CHECK(write_json(Observed<int>(3)) == "3");
