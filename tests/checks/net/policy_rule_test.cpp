@@ -49,7 +49,8 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
        World::change(w.node(1).rules, [](std::vector<PolicyRule>& rules) {
-         rules.push_back({.priority = 100, .table = 254, .from = addr("192.0.2.1")});
+         rules.push_back(
+             {.priority = 100, .table = 77, .from = addr("192.0.2.1"), .from_prefix = 32});
        });
        fails(w);
      },

@@ -215,8 +215,16 @@ const std::vector<CheckCase> counters = {
      },
      {flap(notice, "3 times since the earlier look 30 min ago", {carriers("3")})},
      {"node1 kernel_log"}},
-    {"RoCE: the log agrees",
+    {"RoCE: the log tells of one, and the rest may be another MTU",
      [](World& w) { carrier_lost_since(w, 3, {{20, kUp}, {6600, kDown}, {6601, kUp}}); },
+     {flap(notice,
+           "3 times since the earlier look 30 min ago, 10 min ago at last",
+           {carriers("3"), kLogged})}},
+    {"RoCE: the log agrees",
+     [](World& w) {
+       carrier_lost_since(w, 3,
+                          {{20, kUp}, {6000, kDown}, {6010, kUp}, {6600, kDown}, {6601, kUp}});
+     },
      {flap(degraded,
            "3 times since the earlier look 30 min ago, 10 min ago at last",
            {carriers("3"), kLogged})}},
