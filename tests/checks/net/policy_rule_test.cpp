@@ -27,6 +27,18 @@ const std::string kHidden =
     "node1 rule for 10.20.0.10: Invalid argument, though the main table has 10.20.0.0/24 dev eth1; "
     "rules: ";
 
+Verdict by_port(const std::string& fix) {
+  Verdict made =
+      routing("net-policy-rule",
+              "keeps traffic from 10.20.0.10 (node0): 100: by protocol, port, user", "node1",
+              {kHidden + "100: by protocol, port, user or the like, not rules that lead to "
+                         "node0; ip rule show; ip route get 10.20.0.10 ipproto tcp dport "
+                         "32768"},
+              {fix});
+  made.certainty = likely;
+  return made;
+}
+
 const std::vector<CheckCase> cases = {
     {"healthy", [](World&) {}},
     {"a rule by port, which nobody can follow, while the route is there",
@@ -34,17 +46,7 @@ const std::vector<CheckCase> cases = {
        add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
        fails(w);
      },
-     {[] {
-       Verdict made =
-           routing("net-policy-rule",
-                   "keeps traffic from 10.20.0.10 (node0): 100: by protocol, port, user", "node1",
-                   {kHidden + "100: by protocol, port, user or the like, not rules that lead to "
-                              "node0; ip rule show; ip route get 10.20.0.10 ipproto tcp dport "
-                              "32768"},
-                   {"node1: ip rule del pref 100"});
-       made.certainty = likely;
-       return made;
-     }()}},
+     {by_port("node1: ip rule del pref 100")}},
     {"another rule has its preference: `ip rule del` might take that one",
      [](World& w) {
        add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
@@ -54,17 +56,7 @@ const std::vector<CheckCase> cases = {
        });
        fails(w);
      },
-     {[] {
-       Verdict made =
-           routing("net-policy-rule",
-                   "keeps traffic from 10.20.0.10 (node0): 100: by protocol, port, user", "node1",
-                   {kHidden + "100: by protocol, port, user or the like, not rules that lead to "
-                              "node0; ip rule show; ip route get 10.20.0.10 ipproto tcp dport "
-                              "32768"},
-                   {"node1: (manual)"});
-       made.certainty = likely;
-       return made;
-     }()}},
+     {by_port("node1: (manual)")}},
     {"two such rules: a person has to choose",
      [](World& w) {
        add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
