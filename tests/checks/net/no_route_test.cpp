@@ -62,20 +62,20 @@ const std::vector<CheckCase> cases = {
     {"near miss: a rule by port forbids it, and the route is there: net/policy_rule",
      [](World& w) {
        add_rule(w, 1, {.priority = 100, .action = RuleAction::other});
-       at_once(w, 1, 0, Outcome::local_error, "EINVAL", "");
+       at_once(w, 1, 0, Outcome::local_error, {"EINVAL", ""});
      }},
     {"near miss: a broadcast address: rendezvous/master_addr",
      [](World& w) {
        add_route(w, 1,
                  {.destination = addr("10.20.0.10"), .prefix = 32, .kind = RouteKind::broadcast});
-       at_once(w, 1, 0, Outcome::local_error, "EACCES", "");
+       at_once(w, 1, 0, Outcome::local_error, {"EACCES", ""});
      }},
     {"no rule leads to the main table",
      [](World& w) {
        World::change(w.node(1).rules, [](std::vector<PolicyRule>& rules) {
          rules = {{.priority = 0, .table = 255}, {.priority = 32767, .table = 253}};
        });
-       at_once(w, 1, 0, Outcome::net_unreachable, "ENETUNREACH", "Network is unreachable");
+       at_once(w, 1, 0, Outcome::net_unreachable, {"ENETUNREACH", "Network is unreachable"});
      },
      {routing("net-no-route",
               "node1 has no route to 10.20.0.10 (node0)",
@@ -85,7 +85,7 @@ const std::vector<CheckCase> cases = {
     {"the route of the link is gone",
      [](World& w) {
        drop_route(w, 1, "10.20.0.0");
-       at_once(w, 1, 0, Outcome::net_unreachable, "ENETUNREACH", "Network is unreachable");
+       at_once(w, 1, 0, Outcome::net_unreachable, {"ENETUNREACH", "Network is unreachable"});
      },
      {routing("net-no-route",
               "node1 has no route to 10.20.0.10 (node0)",
@@ -96,7 +96,7 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        drop_route(w, 1, "10.20.0.0");
        for (const std::size_t to : {0U, 2U})
-         at_once(w, 1, to, Outcome::net_unreachable, "ENETUNREACH", "Network is unreachable");
+         at_once(w, 1, to, Outcome::net_unreachable, {"ENETUNREACH", "Network is unreachable"});
      },
      {routing(
          "net-no-route",
@@ -108,7 +108,7 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        add_route(w, 1,
                  {.destination = addr("10.20.0.10"), .prefix = 32, .kind = RouteKind::unreachable});
-       at_once(w, 1, 0, Outcome::host_unreachable, "EHOSTUNREACH", "No route to host");
+       at_once(w, 1, 0, Outcome::host_unreachable, {"EHOSTUNREACH", "No route to host"});
      },
      {routing("net-no-route",
               "node1 has no route to 10.20.0.10 (node0): a route of its own forbids it",
@@ -119,7 +119,7 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        add_route(w, 1,
                  {.destination = addr("10.20.0.0"), .prefix = 28, .kind = RouteKind::blackhole});
-       at_once(w, 1, 0, Outcome::local_error, "EINVAL", "Invalid argument");
+       at_once(w, 1, 0, Outcome::local_error, {"EINVAL", "Invalid argument"});
      },
      {routing("net-no-route",
               "a route of its own forbids it",
@@ -130,7 +130,7 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        add_route(w, 1,
                  {.destination = addr("10.20.0.10"), .prefix = 32, .kind = RouteKind::prohibit});
-       at_once(w, 1, 0, Outcome::local_error, "EACCES", "Permission denied");
+       at_once(w, 1, 0, Outcome::local_error, {"EACCES", "Permission denied"});
      },
      {routing("net-no-route",
               "a route of its own forbids it",
@@ -141,7 +141,7 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        World::change(w.node(1).routes, [](std::vector<Route>& routes) { routes.resize(1); });
        w.change_link(1, "eth1", [](Link& link) { link.addresses[0].address = addr("10.30.0.11"); });
-       at_once(w, 1, 0, Outcome::net_unreachable, "ENETUNREACH", "Network is unreachable");
+       at_once(w, 1, 0, Outcome::net_unreachable, {"ENETUNREACH", "Network is unreachable"});
      },
      {routing("net-no-route",
               "node1 has no route to 10.20.0.10 (node0)",
@@ -179,7 +179,7 @@ const std::vector<CheckCase> cases = {
      [](World& w) {
        w.node(1).routes = Unknown{.kind = Why::denied};
        w.node(1).links = Unknown{.kind = Why::denied};
-       at_once(w, 1, 0, Outcome::net_unreachable, "ENETUNREACH", "Network is unreachable");
+       at_once(w, 1, 0, Outcome::net_unreachable, {"ENETUNREACH", "Network is unreachable"});
      },
      {routing("net-no-route",
               "node1 has no route to 10.20.0.10 (node0)",
@@ -195,17 +195,17 @@ const std::vector<CheckCase> cases = {
          });
        }
        w.node(1).routes = std::vector<Route>{};
-       at_once(w, 1, 0, Outcome::net_unreachable, "ENETUNREACH", "Network is unreachable");
+       at_once(w, 1, 0, Outcome::net_unreachable, {"ENETUNREACH", "Network is unreachable"});
      }},
     {"near miss: a policy rule forbids it",
      [](World& w) {
        add_rule(w, 1, {.priority = 100, .table = 100, .to = addr("10.20.0.0"), .to_prefix = 24});
        add_route(w, 1,
                  {.destination = addr("0.0.0.0"), .kind = RouteKind::blackhole, .table = 100});
-       at_once(w, 1, 0, Outcome::local_error, "EINVAL", "Invalid argument");
+       at_once(w, 1, 0, Outcome::local_error, {"EINVAL", "Invalid argument"});
      }},
     {"near miss: the address is not there to bind",
-     [](World& w) { at_once(w, 1, 0, Outcome::local_error, "EADDRNOTAVAIL", ""); }},
+     [](World& w) { at_once(w, 1, 0, Outcome::local_error, {"EADDRNOTAVAIL", ""}); }},
     {"near miss: a router says so",
      [](World& w) {
        each_dial(w, 1, 0, [](Dial& dial) {

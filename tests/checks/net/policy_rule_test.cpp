@@ -20,7 +20,7 @@ std::string line(const std::string& seen) {
          ", not rules that lead to node0; ip rule show; ip route get 10.20.0.10";
 }
 void fails(World& w) {
-  at_once(w, 1, 0, Outcome::local_error, "EINVAL", "Invalid argument");
+  at_once(w, 1, 0, Outcome::local_error, {"EINVAL", "Invalid argument"});
 }
 
 const std::string kHidden =
@@ -99,7 +99,7 @@ const std::vector<CheckCase> cases = {
        PolicyRule rule = to_table_100();
        rule.action = RuleAction::prohibit;
        add_rule(w, 1, rule);
-       at_once(w, 1, 0, Outcome::local_error, "EACCES", "Permission denied");
+       at_once(w, 1, 0, Outcome::local_error, {"EACCES", "Permission denied"});
      },
      {routing("net-policy-rule",
               "100: to 10.20.0.0/24 prohibit",

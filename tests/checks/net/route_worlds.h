@@ -28,19 +28,20 @@ inline void add_rule(World& w, std::size_t node, const PolicyRule& rule) {
   });
 }
 
+struct ErrorWords {
+  const char* error;  // of connect()
+  const char* route;  // of `ip route get`; "" where it has an answer
+};
+
 // node's dials to the data address of another one fail at once.
-inline void at_once(World& w,
-                    std::size_t node,
-                    std::size_t to,
-                    Outcome outcome,
-                    const std::string& error,
-                    const char* said) {
+inline void at_once(
+    World& w, std::size_t node, std::size_t to, Outcome outcome, const ErrorWords& words) {
   each_dial(w, node, to, [&](Dial& dial) {
     if (dial.address != addr(fast(to))) return;
     fail(dial, outcome, false, false);
     dial.source.reset();
-    dial.error = "connect: " + error + ", at once";
-    dial.route = {.error = said};
+    dial.error = std::string("connect: ") + words.error + ", at once";
+    dial.route = {.error = words.route};
   });
 }
 inline void unanswered(World& w, std::size_t from, std::size_t to) {

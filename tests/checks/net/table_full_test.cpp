@@ -108,7 +108,7 @@ const std::vector<CheckCase> cases = {
                 "the neighbour table of node0 is full (1024 of 1024): it cannot find",
                 "1024 of 1024")}},
     {"the kernel says so at a dial",
-     [](World& w) { at_once(w, 0, 1, Outcome::local_error, "ENOBUFS", ""); },
+     [](World& w) { at_once(w, 0, 1, Outcome::local_error, {"ENOBUFS", ""}); },
      {neighbour(blocker, proved, "is full (no room within 1024)", "no room within 1024")}},
     {"no room for neighbours, and nothing fails yet",
      [](World& w) { neighbours(w, 1020, 1024); },
